@@ -1,0 +1,20 @@
+//! What every room stands on: digests, canonical JSON, atomic files, the store's layout, progress
+//! events and cancellation. May touch the filesystem; knows nothing of images, specs or networks.
+
+mod arch;
+pub mod cancel;
+pub mod canon;
+pub mod clock;
+mod digest;
+mod error;
+pub mod files;
+pub mod flock;
+pub mod progress;
+pub mod store;
+
+pub use arch::Arch;
+pub use cancel::Cancel;
+pub use digest::{Digest, DigestError, HashingReader, HashingWriter};
+pub use error::Error;
+pub use progress::{Event, Reporter, SharedReporter, TaskId};
+pub use store::Store;

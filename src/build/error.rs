@@ -1,0 +1,66 @@
+//! Why an image could not be built.
+
+use std::path::PathBuf;
+
+use crate::base::Digest;
+
+/// An error of this room.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Below this room.
+    #[error(transparent)]
+    Base(#[from] crate::base::Error),
+    /// A container could not be had.
+    #[error(transparent)]
+    Runtime(#[from] crate::runtime::Error),
+    /// A command of a step failed.
+    #[error("{step} failed: {how}\n{}", tail.trim_end())]
+    Command {
+        /// Which step, with the spec's name.
+        step: String,
+        /// Exit code, signal, timeout ...
+        how: String,
+        /// The last lines it printed.
+        tail: String,
+        /// Where all of it is.
+        log: Option<PathBuf>,
+    },
+    /// Something built differs from what the lock promises.
+    #[error("{what}: expected {expected}, got {actual}")]
+    Mismatch {
+        /// What was built.
+        what: String,
+        /// What the lock says.
+        expected: Digest,
+        /// What came out.
+        actual: Digest,
+    },
+    /// An input or a result breaks a rule.
+    #[error("{what}: {problem}")]
+    Invalid {
+        /// Which input.
+        what: String,
+        /// What is wrong with it.
+        problem: String,
+        /// The way out.
+        hint: Option<String>,
+    },
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::Base(error.into())
+    }
+}
+
+impl Error {
+    /// The way out, where there is one.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Runtime(error) => error.hint(),
+            Self::Invalid { hint, .. } => hint.as_deref(),
+            _ => None,
+        }
+    }
+}

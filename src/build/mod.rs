@@ -1,0 +1,6 @@
+//! Base, env and instance images from locks: steps with keys, cached by key, offline.
+
+mod error;
+mod step;
+
+pub use error::Error;

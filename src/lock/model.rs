@@ -1,0 +1,162 @@
+//! The values that locks hold. Files on disk:
+//!
+//! ```text
+//! lockfiles/_bases/<base>/lock.<arch>.toml        BaseLock
+//! lockfiles/<owner>__<name>/<version>/
+//!   lock.<arch>.toml                              EnvLock, without `packages`
+//!   pylock.toml                                   EnvLock::packages (PEP 751)
+//! ```
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::base::{Arch, Digest};
+
+/// A locked base image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct BaseLock {
+    /// [`crate::spec::BaseDefinition::hash`] of the definition this answers.
+    pub base_hash: Digest,
+    /// For which processor.
+    pub arch: Arch,
+    /// Debian suite.
+    pub suite: String,
+    /// The Release file's `Date`: the time of every file of the image, and the point in time that a
+    /// snapshot service is asked for.
+    pub as_of: Timestamp,
+    /// Digest of the signed InRelease file.
+    pub inrelease: Digest,
+    /// Digest of the uncompressed Packages index of main.
+    pub packages_index: Digest,
+    /// Python `X.Y` of the interpreter.
+    pub python: String,
+    /// Every package of the image, sorted by name.
+    pub debs: Vec<Deb>,
+}
+
+/// One Debian package file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Deb {
+    /// Package name.
+    pub name: String,
+    /// Debian version.
+    pub version: String,
+    /// Path below the archive's root: `pool/main/...`.
+    pub path: String,
+    /// Digest.
+    pub sha256: Digest,
+    /// Length in bytes.
+    pub size: u64,
+}
+
+/// A locked environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnvLock {
+    /// [`crate::spec::Spec::env_hash`] of the spec this answers.
+    pub env_hash: Digest,
+    /// For which processor.
+    pub arch: Arch,
+    /// Name of the base image.
+    pub base: String,
+    /// Digest of the base's lock (canonical JSON of its values).
+    pub base_lock: Digest,
+    /// Debian packages on top of the base's, sorted by name.
+    pub debs: Vec<Deb>,
+    /// Python packages of the environment, sorted by normalised name: `pylock.toml`.
+    pub packages: Vec<PythonPackage>,
+    /// How each sdist among `packages` is built, sorted by sdist file name.
+    pub build_environments: Vec<BuildEnvironment>,
+    /// The wheels made from sdists, once they were built.
+    pub built: Vec<BuiltWheel>,
+}
+
+/// One locked distribution: exactly one file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PythonPackage {
+    /// Normalised name (PEP 503).
+    pub name: String,
+    /// Version.
+    pub version: String,
+    /// The file to install or build.
+    pub file: PythonFile,
+}
+
+/// A wheel or sdist, host-free.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PythonFile {
+    /// File name.
+    pub name: String,
+    /// Digest.
+    pub sha256: Digest,
+    /// Length in bytes.
+    pub size: u64,
+    /// When it was uploaded, where the index says.
+    pub upload_time: Option<Timestamp>,
+}
+
+impl PythonFile {
+    /// Whether this is a wheel, by its name.
+    pub fn is_wheel(&self) -> bool {
+        std::path::Path::new(&self.name).extension().is_some_and(|extension| extension == "whl")
+    }
+}
+
+/// What must be installed to build one sdist (PEP 517/518).
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct BuildEnvironment {
+    /// The sdist's file name.
+    pub sdist: String,
+    /// Its build requirements, resolved; wheels only, sorted by name.
+    pub packages: Vec<PythonPackage>,
+}
+
+/// The wheel that an sdist became: later builds must meet it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct BuiltWheel {
+    /// The sdist's file name.
+    pub sdist: String,
+    /// The wheel's file name.
+    pub wheel: String,
+    /// Digest of the canonically repacked wheel.
+    pub sha256: Digest,
+    /// Length in bytes.
+    pub size: u64,
+}
+
+/// A file that a bundle must hold, and where to look for it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct FileRef {
+    /// File name.
+    pub name: String,
+    /// Digest.
+    pub sha256: Digest,
+    /// Length in bytes.
+    pub size: u64,
+    /// Where to look.
+    pub origin: Origin,
+}
+
+/// The name of an archive or index, never its address.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Origin {
+    /// A project on PyPI.
+    Pypi {
+        /// Normalised project name.
+        project: String,
+    },
+    /// The Debian archive, or a snapshot of it.
+    Debian {
+        /// Path below the archive's root.
+        path: String,
+        /// The point in time that a snapshot service is asked for.
+        as_of: Timestamp,
+    },
+}

@@ -1,0 +1,1 @@
+//! The evaluation manifest: written, described by a JSON schema, and checked offline.

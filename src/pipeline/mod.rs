@@ -1,0 +1,1 @@
+//! A split through all stages: locks, bundle, images, runs, verdicts; scheduling and resume.

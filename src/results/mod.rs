@@ -1,0 +1,1 @@
+//! What test runners reported, read into an outcome per test id. Pure.

@@ -1,0 +1,51 @@
+//! Why a run could not be had. What happened inside a run is never an error: it is in the log.
+
+use std::path::PathBuf;
+
+/// An error of this room: ours (infra), never the command's.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Below this room.
+    #[error(transparent)]
+    Base(#[from] crate::base::Error),
+    /// A system call of the set-up failed.
+    #[error("cannot {doing}: {source}")]
+    System {
+        /// What was being done, a fragment after "cannot".
+        doing: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The host cannot give what runs need.
+    #[error("this host cannot run containers: {reason}")]
+    Host {
+        /// What is missing.
+        reason: String,
+        /// The way out.
+        hint: String,
+    },
+    /// A layer of the image is not unpacked in the store.
+    #[error("layer {} is not in the store", path.display())]
+    MissingLayer {
+        /// Where it should be.
+        path: PathBuf,
+    },
+    /// The launcher process died before it could say what the command did.
+    #[error("the sandbox launcher failed: {message}")]
+    Launcher {
+        /// Its last words.
+        message: String,
+    },
+}
+
+impl Error {
+    /// The way out, where there is one.
+    pub fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Host { hint, .. } => Some(hint),
+            _ => None,
+        }
+    }
+}

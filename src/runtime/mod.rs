@@ -1,0 +1,15 @@
+//! Runs a command in an image: the trait [`Runtime`] and its implementations. `embedded` is ours and
+//! needs nothing installed; `fake` replays answers for tests of schedules.
+//!
+//! Raw system calls and `unsafe` live in `embedded` alone.
+
+mod contract;
+pub mod embedded;
+mod error;
+mod workbench;
+
+pub use contract::{
+    ExitStatus, Gap, Limits, Mount, Network, NetworkAttempts, Root, RunLog, RunSpec, Runtime,
+};
+pub use error::Error;
+pub use workbench::Workbench;

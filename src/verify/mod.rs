@@ -1,0 +1,1 @@
+//! Gold runs and what they prove: schedule, records, verdict.

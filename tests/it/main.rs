@@ -1,0 +1,19 @@
+//! Integration tests, one binary.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod build_base;
+mod build_python;
+mod bundle;
+mod cli;
+mod dataset;
+mod image;
+mod layering;
+mod lock;
+mod manifest;
+mod net;
+mod quickstart;
+mod results;
+mod runtime;
+mod spec;
+mod verify;
