@@ -10,7 +10,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::base::{Arch, Digest};
+use crate::base::{Arch, Digest, Error, canon};
 
 /// A locked base image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,8 +51,25 @@ pub struct Deb {
     pub size: u64,
 }
 
+impl BaseLock {
+    /// Digest of the lock's values, whatever the order of its packages.
+    pub fn digest(&self) -> Result<Digest, Error> {
+        let mut lock = self.clone();
+        lock.debs.sort();
+        canon::digest(&lock)
+    }
+}
+
+impl Deb {
+    /// The last part of the path.
+    pub fn file_name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or(&self.path)
+    }
+}
+
 /// A locked environment.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct EnvLock {
     /// [`crate::spec::Spec::env_hash`] of the spec this answers.
     pub env_hash: Digest,
@@ -70,6 +87,26 @@ pub struct EnvLock {
     pub build_environments: Vec<BuildEnvironment>,
     /// The wheels made from sdists, once they were built.
     pub built: Vec<BuiltWheel>,
+}
+
+impl EnvLock {
+    /// Digest of the lock's values, whatever the order of its parts.
+    pub fn digest(&self) -> Result<Digest, Error> {
+        let mut lock = self.clone();
+        lock.debs.sort();
+        lock.packages.sort();
+        lock.build_environments.sort();
+        for environment in &mut lock.build_environments {
+            environment.packages.sort();
+        }
+        lock.built.sort();
+        canon::digest(&lock)
+    }
+
+    /// [`EnvLock::digest`] without `built`: the inputs alone, the same before and after the first build.
+    pub fn inputs_digest(&self) -> Result<Digest, Error> {
+        Self { built: Vec::new(), ..self.clone() }.digest()
+    }
 }
 
 /// One locked distribution: exactly one file.

@@ -1,0 +1,40 @@
+//! Every file that a lock names, for the bundle.
+
+use jiff::Timestamp;
+
+use super::model::{BaseLock, Deb, EnvLock, FileRef, Origin, PythonPackage};
+
+/// The files of a base: its Debian packages.
+pub fn base_files(lock: &BaseLock) -> Vec<FileRef> {
+    lock.debs.iter().map(|deb| deb_file(deb, lock.as_of)).collect()
+}
+
+/// The files of an environment: its Debian packages (as of its base's time), wheels, sdists and what builds
+/// them; each once, sorted. Built wheels are made, not fetched.
+pub fn env_files(lock: &EnvLock, base: &BaseLock) -> Vec<FileRef> {
+    let debs = lock.debs.iter().map(|deb| deb_file(deb, base.as_of));
+    let builders = lock.build_environments.iter().flat_map(|item| &item.packages);
+    let mut files: Vec<FileRef> =
+        debs.chain(lock.packages.iter().chain(builders).map(python_file)).collect();
+    files.sort();
+    files.dedup();
+    files
+}
+
+fn deb_file(deb: &Deb, as_of: Timestamp) -> FileRef {
+    FileRef {
+        name: deb.file_name().to_owned(),
+        sha256: deb.sha256,
+        size: deb.size,
+        origin: Origin::Debian { path: deb.path.clone(), as_of },
+    }
+}
+
+fn python_file(package: &PythonPackage) -> FileRef {
+    FileRef {
+        name: package.file.name.clone(),
+        sha256: package.file.sha256,
+        size: package.file.size,
+        origin: Origin::Pypi { project: package.name.clone() },
+    }
+}
