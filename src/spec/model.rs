@@ -50,6 +50,8 @@ pub enum Setup {
         file: String,
         /// Its digest.
         sha256: Digest,
+        /// Its length in bytes.
+        size: u64,
     },
 }
 
