@@ -1,1 +1,7 @@
-//! Spec to lock, with the network on: Debian's and uv's solvers, run in a built base image.
+//! From specs to locks: Debian's and Python's solvers. The one step that has the network. Base images are
+//! taken by reference, never built here.
+
+pub mod debian;
+mod error;
+
+pub use error::Error;

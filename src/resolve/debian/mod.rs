@@ -1,0 +1,14 @@
+//! Debian: from a suite's signed InRelease file to the exact packages of a base image.
+//!
+//! The base's own closure comes from a simple rule (see `closure`), since no apt runs before a base
+//! exists; what goes on top is solved by apt itself, in the finished base, against the pinned index.
+
+mod closure;
+mod index;
+mod keyring;
+mod release;
+
+pub use closure::closure;
+pub use index::{Clause, Index, Package};
+pub use keyring::Keyring;
+pub use release::Release;
