@@ -4,6 +4,7 @@
 //! <store>/
 //!   blobs/sha256/<hex>      files by content: bundle files, compressed layers, configs, manifests
 //!   layers/<hex>/           unpacked layers by diff ID, in overlayfs form (whiteouts are char 0:0)
+//!   trees/<hex>/            unpacked Python distributions by key; env layers hold hard links to their files
 //!   steps/<hex>.json        results of steps by key
 //!   runs/<hex>/             run records by key: record.json, stdout, stderr, report
 //!   locks/<name>            flock files; correctness never needs them
@@ -33,7 +34,7 @@ pub struct Store {
 impl Store {
     /// Opens (and creates) a store at `root` with scratch at `scratch`.
     pub fn open(root: &Path, scratch: &Path) -> Result<Self, Error> {
-        for folder in ["blobs/sha256", "layers", "steps", "runs", "locks"] {
+        for folder in ["blobs/sha256", "layers", "trees", "steps", "runs", "locks"] {
             fs_err::create_dir_all(root.join(folder))?;
         }
         fs_err::create_dir_all(scratch)?;
@@ -99,6 +100,12 @@ impl Store {
     /// Where the unpacked layer is, or would be. It exists only when whole.
     pub fn layer_path(&self, diff_id: &Digest) -> PathBuf {
         self.root.join("layers").join(diff_id.hex())
+    }
+
+    /// Where the tree with this key (an unpacked distribution) is, or would be. It exists only when whole, and nothing
+    /// changes it: layers share its files.
+    pub fn tree_path(&self, key: &Digest) -> PathBuf {
+        self.root.join("trees").join(key.hex())
     }
 
     /// Where the run's record folder is, or would be. It exists only when whole.

@@ -14,6 +14,9 @@ pub enum Error {
     /// A container could not be had.
     #[error(transparent)]
     Runtime(#[from] crate::runtime::Error),
+    /// The interpreter of an image could not be asked.
+    #[error(transparent)]
+    Python(#[from] crate::resolve::python::Error),
     /// A command of a step failed.
     #[error("{step} failed: {how}\n{}", tail.trim_end())]
     Command {
@@ -56,10 +59,11 @@ impl From<std::io::Error> for Error {
 
 impl Error {
     /// The way out, where there is one.
-    pub fn hint(&self) -> Option<&str> {
+    pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Runtime(error) => error.hint(),
-            Self::Invalid { hint, .. } => hint.as_deref(),
+            Self::Runtime(error) => error.hint().map(str::to_owned),
+            Self::Python(error) => error.hint(),
+            Self::Invalid { hint, .. } => hint.clone(),
             _ => None,
         }
     }

@@ -2,5 +2,6 @@
 
 mod error;
 mod step;
+pub mod wheel;
 
 pub use error::Error;

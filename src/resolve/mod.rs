@@ -3,5 +3,6 @@
 
 pub mod debian;
 mod error;
+pub mod python;
 
 pub use error::Error;
