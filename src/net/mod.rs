@@ -1,1 +1,24 @@
-//! The only HTTP client: retries, size and digest checked while reading, an offline switch, and the host's own configuration of where PyPI and Debian are.
+//! The only HTTP client: retries, credentials, sizes and digests checked while reading, and the
+//! offline switch. It knows where PyPI's index, Debian's mirror and the snapshot service are on
+//! this host; locks name them only.
+
+mod address;
+mod apt_sources;
+mod certificates;
+mod client;
+mod config;
+pub mod debian;
+mod error;
+mod patience;
+mod pip_conf;
+pub mod pypi;
+mod pypi_html;
+mod transfer;
+mod uv_toml;
+
+pub use address::Address;
+pub use certificates::Certificates;
+pub use client::{Client, Response};
+pub use config::{Config, Host, Place, Proxy, UvEnvironment};
+pub use error::Error;
+pub use patience::Patience;

@@ -1,0 +1,326 @@
+//! One request: redirects followed by hand, a body read piece by piece under time limits.
+//!
+//! Redirects are followed here and not by the HTTP library, so that credentials stay with the server
+//! they were given for, no step goes from https to http, and a loop is seen as one.
+
+use std::collections::BTreeSet;
+use std::error::Error as StdError;
+use std::pin::pin;
+use std::time::Duration;
+
+use reqwest::header::{self, HeaderMap, HeaderValue};
+use reqwest::{Response, StatusCode};
+
+use super::address::Credentials;
+use super::certificates::base64;
+use super::{Address, Config, Error, Patience, Proxy};
+use crate::base::clock::Stopwatch;
+use crate::base::{Cancel, clock};
+
+/// More than any archive needs; PyPI and Debian use at most two.
+const MOST_REDIRECTS: usize = 10;
+
+/// How often a pending wait looks whether the end was asked for.
+const CANCEL_POLL: Duration = Duration::from_millis(50);
+
+const USER_AGENT: &str = concat!("hallmark/", env!("CARGO_PKG_VERSION"));
+
+/// Why one try gave nothing.
+pub(super) enum Failure {
+    /// It may pass: try again, after `wait` where the server says so.
+    Passing {
+        reason: String,
+        status: Option<StatusCode>,
+        wait: Option<Duration>,
+        /// Whether no connection was made at all.
+        unconnected: bool,
+        source: Option<Box<dyn StdError + Send + Sync>>,
+    },
+    /// It will not.
+    Final(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Final(error)
+    }
+}
+
+impl From<crate::base::Error> for Failure {
+    fn from(error: crate::base::Error) -> Self {
+        Self::Final(Error::Base(error))
+    }
+}
+
+impl Failure {
+    pub(super) fn passing(reason: impl Into<String>) -> Self {
+        Self::Passing {
+            reason: reason.into(),
+            status: None,
+            wait: None,
+            unconnected: false,
+            source: None,
+        }
+    }
+
+    fn transport(address: &Address, error: reqwest::Error) -> Self {
+        let error = error.without_url();
+        let reason = deepest(&error);
+        let unconnected = error.is_connect();
+        if unconnected && reason.contains("certificate") {
+            // Trying again does not make a certificate valid.
+            return Self::Final(Error::Unreachable {
+                address: address.clone(),
+                reason,
+                tries: 1,
+                source: Some(Box::new(error)),
+            });
+        }
+        Self::Passing {
+            reason,
+            status: None,
+            wait: None,
+            unconnected,
+            source: Some(Box::new(error)),
+        }
+    }
+}
+
+fn deepest(error: &dyn StdError) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    last.to_string()
+}
+
+/// The HTTP library set up for this host, and whose credentials go where.
+pub(super) struct Transport {
+    http: reqwest::Client,
+    known: Vec<Address>,
+    patience: Patience,
+}
+
+impl Transport {
+    pub(super) fn new(config: &Config) -> Result<Self, Error> {
+        let setup = |error: Box<dyn StdError + Send + Sync>| Error::Setup(error);
+        let mut roots = rustls::RootCertStore::empty();
+        let certificates = config.certificates.load()?;
+        let (_, refused) =
+            roots.add_parsable_certificates(certificates.into_iter().map(Into::into));
+        if refused > 0 {
+            tracing::debug!(refused, "certificates that do not parse");
+        }
+        let mut tls = rustls::ClientConfig::builder_with_provider(
+            rustls::crypto::ring::default_provider().into(),
+        )
+        .with_safe_default_protocol_versions()
+        .map_err(|error| setup(error.into()))?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+        tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+
+        let patience = config.patience;
+        let mut builder = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls)
+            .user_agent(USER_AGENT)
+            .redirect(reqwest::redirect::Policy::none())
+            // Our own retries see more: digests, short bodies, `Retry-After`.
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .connect_timeout(patience.connect)
+            .http2_adaptive_window(true)
+            // Only the proxies of the configuration count, never ambient ones.
+            .no_proxy();
+        for proxy in proxies(&config.proxy)? {
+            builder = builder.proxy(proxy);
+        }
+        let http = builder.build().map_err(|error| setup(error.into()))?;
+        let known = [&config.pypi_index, &config.debian_mirror, &config.debian_snapshot]
+            .into_iter()
+            .map(|place| place.address.clone())
+            .filter(|address| address.credentials().is_some())
+            .collect();
+        Ok(Self { http, known, patience })
+    }
+
+    /// Sends the request, follows redirects and returns the answer, whose status is 200 or 206.
+    pub(super) async fn open(
+        &self,
+        first: &Address,
+        headers: &HeaderMap,
+        cancel: &Cancel,
+    ) -> Result<(Response, Address), Failure> {
+        let mut address = first.clone();
+        let mut seen = BTreeSet::from([address.bare()]);
+        loop {
+            let mut request = self.http.get(address.bare()).headers(headers.clone());
+            if let Some(credentials) = self.credentials_for(&address) {
+                request = request.header(header::AUTHORIZATION, basic(&credentials));
+            }
+            let answer = tokio::time::timeout(self.patience.answer, request.send());
+            let response = until_cancelled(cancel, answer)
+                .await?
+                .map_err(|_| Failure::passing("no answer in time"))?
+                .map_err(|error| Failure::transport(&address, error))?;
+            let status = response.status();
+            if matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT) {
+                return Ok((response, address));
+            }
+            let target = response
+                .headers()
+                .get(header::LOCATION)
+                .filter(|_| matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308));
+            let Some(target) = target else {
+                return Err(refusal(&address, &response));
+            };
+            let target = target.to_str().unwrap_or_default().to_owned();
+            let refuse = |reason| Error::Redirect {
+                address: address.clone(),
+                target: Address::parse(&target).map_or_else(|_| "?".to_owned(), |a| a.to_string()),
+                reason,
+            };
+            let next = address.resolve(&target).map_err(refuse)?;
+            if address.is_secure() && !next.is_secure() {
+                return Err(refuse("it leaves https for http").into());
+            }
+            if !seen.insert(next.bare()) || seen.len() > MOST_REDIRECTS {
+                return Err(Error::RedirectLoop {
+                    address: first.clone(),
+                    last: next,
+                    count: seen.len(),
+                }
+                .into());
+            }
+            address = next;
+        }
+    }
+
+    /// The address's own credentials, else those that the configuration has for its server.
+    fn credentials_for(&self, address: &Address) -> Option<Credentials> {
+        address
+            .credentials()
+            .or_else(|| self.known.iter().find(|known| known.same_origin(address))?.credentials())
+    }
+
+    /// Gives the body to `take` piece by piece.
+    pub(super) async fn read(
+        &self,
+        address: &Address,
+        mut response: Response,
+        cancel: &Cancel,
+        mut take: impl FnMut(&[u8]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut window = Stopwatch::start();
+        let mut in_window = 0_u64;
+        loop {
+            let piece = tokio::time::timeout(self.patience.idle, response.chunk());
+            let piece = until_cancelled(cancel, piece)
+                .await?
+                .map_err(|_| Failure::passing("the body stopped coming"))?
+                .map_err(|error| Failure::transport(address, error))?;
+            let Some(piece) = piece else { return Ok(()) };
+            take(&piece)?;
+            in_window += piece.len() as u64;
+            if window.elapsed() >= self.patience.window {
+                if in_window < self.patience.trickle {
+                    return Err(Failure::passing("the body only trickles"));
+                }
+                (window, in_window) = (Stopwatch::start(), 0);
+            }
+        }
+    }
+}
+
+fn proxies(proxy: &Proxy) -> Result<Vec<reqwest::Proxy>, Error> {
+    let except = proxy.except.as_deref().and_then(reqwest::NoProxy::from_string);
+    let fail = |scheme: &str| Error::Setting {
+        from: format!("the proxy for {scheme}"),
+        reason: "not an address such as http://host:3128".to_owned(),
+    };
+    let mut all = Vec::new();
+    if let Some(address) = &proxy.http {
+        all.push(reqwest::Proxy::http(address).map_err(|_| fail("http"))?);
+    }
+    if let Some(address) = &proxy.https {
+        all.push(reqwest::Proxy::https(address).map_err(|_| fail("https"))?);
+    }
+    Ok(all.into_iter().map(|proxy| proxy.no_proxy(except.clone())).collect())
+}
+
+fn basic(credentials: &Credentials) -> HeaderValue {
+    let pair = format!("{}:{}", credentials.user, credentials.password.as_deref().unwrap_or(""));
+    let mut value = HeaderValue::from_str(&format!("Basic {}", base64(pair.as_bytes())))
+        .expect("base64 is a header value");
+    value.set_sensitive(true);
+    value
+}
+
+/// What an answer without content means.
+fn refusal(address: &Address, response: &Response) -> Failure {
+    let status = response.status();
+    // 501 and 505 tell that the server cannot, not that it is in trouble.
+    let passing = matches!(status.as_u16(), 408 | 425 | 429)
+        || status.is_server_error() && !matches!(status.as_u16(), 501 | 505);
+    if !passing {
+        return Error::Status { address: address.clone(), status, tries: 1 }.into();
+    }
+    let wait = response
+        .headers()
+        .get(header::RETRY_AFTER)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|text| retry_after(text, clock::now()));
+    Failure::Passing {
+        reason: format!("the server says {status}"),
+        status: Some(status),
+        wait,
+        unconnected: false,
+        source: None,
+    }
+}
+
+/// RFC 9110 section 10.2.3: seconds or a date.
+fn retry_after(text: &str, now: jiff::Timestamp) -> Option<Duration> {
+    let text = text.trim();
+    if let Ok(seconds) = text.parse::<u64>() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
+    // A date that has passed means now.
+    Some(Duration::try_from(date.duration_since(now)).unwrap_or_default())
+}
+
+/// Waits for `work`, but no longer than until the end is asked for.
+pub(super) async fn until_cancelled<T>(
+    cancel: &Cancel,
+    work: impl Future<Output = T>,
+) -> Result<T, crate::base::Error> {
+    let mut work = pin!(work);
+    loop {
+        match tokio::time::timeout(CANCEL_POLL, &mut work).await {
+            Ok(value) => return Ok(value),
+            Err(_) => cancel.check()?,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        // The date is RFC 9110's own example.
+        let now = "1999-12-31T23:59:50Z".parse().unwrap();
+        for (text, seconds) in [
+            ("120", Some(120)),
+            (" 0 ", Some(0)),
+            ("Fri, 31 Dec 1999 23:59:59 GMT", Some(9)),
+            ("Fri, 31 Dec 1999 23:59:00 GMT", Some(0)),
+            ("-1", None),
+            ("soon", None),
+        ] {
+            assert_eq!(retry_after(text, now).map(|wait| wait.as_secs()), seconds, "{text}");
+        }
+    }
+}
