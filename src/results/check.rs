@@ -1,0 +1,96 @@
+//! Compares a report with the runner's own totals, in the stream and on standard output.
+
+use serde::{Deserialize, Serialize};
+
+use super::text::parse_text;
+use super::{Fault, Report};
+
+/// The words that are compared: every test is counted under one of them.
+const WORDS: [&str; 6] = ["passed", "failed", "error", "skipped", "xfailed", "xpassed"];
+
+/// Two sources that should say the same do not: the results are not to be trusted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Disagreement {
+    /// The stream itself is at fault.
+    Stream {
+        /// How.
+        fault: Fault,
+    },
+    /// The runner counted something else than its lines amount to.
+    Totals {
+        /// The outcome.
+        word: String,
+        /// The runner's own count.
+        expected: u64,
+        /// What its lines amount to.
+        actual: u64,
+    },
+    /// The totals on standard output are not those of the report.
+    Stdout {
+        /// The outcome.
+        word: String,
+        /// The report's count.
+        expected: u64,
+        /// What standard output says.
+        actual: u64,
+    },
+    /// The session counted failures and ended with success.
+    ExitStatus {
+        /// Failures and errors counted.
+        failures: u64,
+    },
+}
+
+impl std::fmt::Display for Disagreement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Stream { fault } => write!(f, "{fault}"),
+            Self::Totals { word, expected, actual } => {
+                write!(f, "the runner counted {expected} {word}, its report holds {actual}")
+            }
+            Self::Stdout { word, expected, actual } => {
+                write!(f, "the report counts {expected} {word}, standard output says {actual}")
+            }
+            Self::ExitStatus { failures } => {
+                write!(f, "the session ended with status 0 after {failures} failures")
+            }
+        }
+    }
+}
+
+/// Everything that two sources disagree about; empty in an honest run. What a source does not say (no
+/// totals printed with `-qq`, a process that died) is no disagreement.
+pub fn cross_check(report: &Report, stdout: &[u8]) -> Vec<Disagreement> {
+    let mut found: Vec<Disagreement> =
+        report.faults.iter().map(|fault| Disagreement::Stream { fault: fault.clone() }).collect();
+    let Some(totals) = &report.totals else {
+        return found;
+    };
+    let count = |map: &std::collections::BTreeMap<String, u64>, word: &str| {
+        map.get(word).copied().unwrap_or(0)
+    };
+    for word in WORDS {
+        // Parts of tests are counted differently from version to version.
+        if report.subtests && matches!(word, "passed" | "failed" | "skipped") {
+            continue;
+        }
+        let (expected, actual) = (count(totals, word), count(&report.counted, word));
+        if expected != actual {
+            found.push(Disagreement::Totals { word: word.to_owned(), expected, actual });
+        }
+    }
+    if let Some(printed) = parse_text(stdout).totals {
+        for word in WORDS {
+            let (expected, actual) = (count(totals, word), count(&printed, word));
+            if expected != actual {
+                found.push(Disagreement::Stdout { word: word.to_owned(), expected, actual });
+            }
+        }
+    }
+    let failures = count(totals, "failed") + count(totals, "error");
+    if report.session_exit == Some(0) && failures > 0 {
+        found.push(Disagreement::ExitStatus { failures });
+    }
+    found
+}

@@ -1,0 +1,197 @@
+//! Merges the events of a stream into one outcome per test.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::report::{CollectOutcome, Event, Fault, Report};
+use super::{Outcome, TestResult};
+
+/// Takes events in their order.
+#[derive(Default)]
+pub(crate) struct Merger {
+    report: Report,
+    open: BTreeMap<String, Attempt>,
+    runs: BTreeMap<String, u64>,
+}
+
+/// A test between its begin and its end.
+#[derive(Default)]
+struct Attempt {
+    worst: Option<(Outcome, Option<String>)>,
+    seconds: f64,
+    reruns: u32,
+    /// Whether its last phase was seen: all that pytest before 3.4 and xdist's crash reports say of an end.
+    ended: bool,
+}
+
+impl Attempt {
+    fn will_run_again(&self) -> bool {
+        self.worst.is_none() && self.reruns > 0
+    }
+
+    fn add(&mut self, outcome: Outcome, reason: Option<String>) {
+        let worse = match &self.worst {
+            None => true,
+            // A failed call stays failed whatever its tear-down does.
+            Some((held, _)) => outcome > *held,
+        };
+        if worse {
+            self.worst = Some((outcome, reason));
+        }
+    }
+}
+
+impl Merger {
+    pub(crate) fn take(&mut self, event: Event) {
+        match event {
+            Event::Start { python, pytest, .. } => {
+                self.report.python = Some(python);
+                self.report.pytest = Some(pytest);
+            }
+            Event::Collected { ids } => {
+                self.report.collected.get_or_insert_default().extend(ids);
+            }
+            Event::Collect { id, outcome, reason } => {
+                let (map, word) = match outcome {
+                    CollectOutcome::Error => (&mut self.report.collection_errors, "error"),
+                    CollectOutcome::Skipped => (&mut self.report.collection_skips, "skipped"),
+                };
+                map.insert(id, reason.unwrap_or_default());
+                self.count(word);
+            }
+            Event::Begin { id } => {
+                // Old rerunfailures announces each attempt: nothing was settled yet.
+                if self.open.get(&id).is_some_and(|attempt| attempt.worst.is_none()) {
+                    return;
+                }
+                if let Some(attempt) = self.open.insert(id.clone(), Attempt::default()) {
+                    self.close(id, attempt);
+                }
+            }
+            Event::Phase { id, when, outcome, seconds, xfail, subtest, reason } => {
+                self.phase(&id, &when, &outcome, seconds, xfail, subtest, reason);
+            }
+            Event::End { id } => {
+                // Rerunfailures ends each attempt: another one follows what was not settled.
+                if self.open.get(&id).is_some_and(Attempt::will_run_again) {
+                    return;
+                }
+                if let Some(attempt) = self.open.remove(&id) {
+                    self.close(id, attempt);
+                }
+            }
+            Event::Finish { exit, totals } => {
+                self.report.session_exit = Some(exit);
+                self.report.totals = totals;
+            }
+            Event::Exit { exit } => self.report.process_exit = Some(exit),
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the fields of one event")]
+    fn phase(
+        &mut self,
+        id: &str,
+        when: &str,
+        outcome: &str,
+        seconds: f64,
+        xfail: bool,
+        subtest: bool,
+        reason: Option<String>,
+    ) {
+        let outside = matches!(when, "setup" | "teardown");
+        if !matches!(when, "setup" | "call") {
+            self.open.entry(id.to_owned()).or_default().ended = true;
+        }
+        let (merged, word) = match (outcome, xfail) {
+            ("rerun", _) => {
+                let attempt = self.open.entry(id.to_owned()).or_default();
+                // What counts is what the runner settles on.
+                *attempt = Attempt {
+                    worst: None,
+                    seconds: attempt.seconds + seconds,
+                    reruns: attempt.reruns + 1,
+                    ended: false,
+                };
+                return;
+            }
+            ("passed", true) if !outside => (Outcome::Xpassed, "xpassed"),
+            ("passed", _) if outside => {
+                self.open.entry(id.to_owned()).or_default().seconds += seconds;
+                return;
+            }
+            ("passed", _) => (Outcome::Passed, "passed"),
+            ("skipped", true) => (Outcome::Xfailed, "xfailed"),
+            ("skipped", false) => (Outcome::Skipped, "skipped"),
+            (_, _) if outside => (Outcome::Error, "error"),
+            (_, _) => (Outcome::Failed, "failed"),
+        };
+        let attempt = self.open.entry(id.to_owned()).or_default();
+        if subtest {
+            // A part decides only when it failed; the whole reports for itself.
+            self.report.subtests = true;
+            if merged == Outcome::Failed {
+                attempt.add(merged, reason);
+            }
+            return;
+        }
+        attempt.seconds += seconds;
+        attempt.add(merged, reason);
+        self.count(word);
+    }
+
+    fn count(&mut self, word: &str) {
+        *self.report.counted.entry(word.to_owned()).or_default() += 1;
+    }
+
+    /// Keeps the result of a test; of several, the worst.
+    fn close(&mut self, id: String, attempt: Attempt) {
+        let Some((outcome, reason)) = attempt.worst else {
+            return;
+        };
+        *self.runs.entry(id.clone()).or_default() += 1;
+        let result =
+            TestResult { outcome, seconds: attempt.seconds, reason, reruns: attempt.reruns };
+        match self.report.tests.entry(id) {
+            std::collections::btree_map::Entry::Vacant(entry) => {
+                entry.insert(result);
+            }
+            std::collections::btree_map::Entry::Occupied(mut entry) => {
+                if result.outcome > entry.get().outcome {
+                    entry.insert(result);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn finish(mut self) -> Report {
+        for (id, mut attempt) in std::mem::take(&mut self.open) {
+            if !attempt.ended || attempt.will_run_again() {
+                self.report.unfinished.push(id.clone());
+                attempt.add(
+                    Outcome::Failed,
+                    Some("unfinished: the process ended while the test ran".to_owned()),
+                );
+            }
+            self.close(id, attempt);
+        }
+        if let Some(collected) = &self.report.collected {
+            let mut times: BTreeMap<&str, u64> = BTreeMap::new();
+            for id in collected {
+                *times.entry(id).or_default() += 1;
+            }
+            let mut faults = BTreeSet::new();
+            for (id, runs) in &self.runs {
+                match times.get(id.as_str()) {
+                    None => faults.insert((1, id)),
+                    Some(collected) if runs > collected => faults.insert((0, id)),
+                    Some(_) => false,
+                };
+            }
+            self.report.faults.extend(faults.into_iter().map(|(kind, id)| match kind {
+                0 => Fault::Duplicate { id: id.clone() },
+                _ => Fault::NotCollected { id: id.clone() },
+            }));
+        }
+        self.report
+    }
+}
