@@ -4,6 +4,7 @@
 //! Raw system calls and `unsafe` live in `embedded` alone.
 
 mod contract;
+#[cfg(target_os = "linux")]
 pub mod embedded;
 mod error;
 mod workbench;

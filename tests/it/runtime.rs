@@ -1,1 +1,6 @@
-//! Tests of `runtime`.
+//! Tests of `runtime`: what a run gets and gives, and attacks on each guarantee from inside.
+//!
+//! They run as root on a Debian-like host; elsewhere they say that they are skipped.
+
+mod basics;
+mod scaffold;

@@ -1,0 +1,307 @@
+//! Everything that is mounted: `/`, /proc, /sys, /dev, the three files of /etc and the extra mounts; then
+//! the host's tree goes away.
+//!
+//! Mounts are made detached from the host's paths first, then the root is switched, and only then they
+//! are attached by the paths that the container sees: a symbolic link in the image can lead nowhere
+//! but into the image.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags,
+    OpenTreeFlags, UnmountFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount,
+    fsopen, mount_change, move_mount, open_tree, unmount,
+};
+
+use super::super::Network;
+use super::overlay;
+use super::protocol::{During, Failure, MountRequest, Request, RootRequest};
+use super::sys;
+
+/// Device nodes of the host that every container has.
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+
+/// Symbolic links in /dev.
+const LINKS: [(&str, &str); 5] = [
+    ("fd", "/proc/self/fd"),
+    ("stdin", "/proc/self/fd/0"),
+    ("stdout", "/proc/self/fd/1"),
+    ("stderr", "/proc/self/fd/2"),
+    ("ptmx", "pts/ptmx"),
+];
+
+/// What OCI runtimes hide.
+const MASKED: [&str; 12] = [
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/interrupts",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/sys/devices/virtual/powercap",
+    "/sys/firmware",
+];
+
+/// What OCI runtimes make read-only.
+const READ_ONLY: [&str; 5] =
+    ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+
+const QUIET: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID
+    .union(MountAttrFlags::MOUNT_ATTR_NODEV)
+    .union(MountAttrFlags::MOUNT_ATTR_NOEXEC);
+
+/// Files the container finds in /etc, in a memory filesystem of their own: writable, and gone with it.
+const ETC: [&str; 3] = ["hosts", "resolv.conf", "hostname"];
+
+/// A mount that has no place yet.
+struct Detached {
+    tree: OwnedFd,
+    target: String,
+    folder: bool,
+}
+
+/// Switches to the new root. Returns what had to be made in it to mount on, in order.
+pub(super) fn set_up(request: &Request) -> Result<Vec<String>, Failure> {
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+        .during("make mounts private")?;
+    // All of these need paths, or a view of /proc and /sys, that the new root does not have.
+    let extra = request.mounts.iter().map(detach).collect::<Result<Vec<_>, _>>()?;
+    let devices = DEVICES
+        .iter()
+        .map(|name| clone_tree(format!("/dev/{name}"), false).map(|tree| (*name, tree)))
+        .collect::<Result<Vec<_>, _>>()?;
+    let proc = new_mount("proc", &[], QUIET)?;
+    // The kernel shows sysfs of a network namespace to its owner alone: with the host's network
+    // there is none.
+    let sys = if request.network == Network::Host {
+        None
+    } else {
+        Some(new_mount("sysfs", &[], QUIET | MountAttrFlags::MOUNT_ATTR_RDONLY)?)
+    };
+    enter(&request.root)?;
+
+    let mut made = Vec::new();
+    place("/proc", true, &mut made)?;
+    attach(&proc, Path::new("/proc")).during("mount /proc")?;
+    place("/sys", true, &mut made)?;
+    if let Some(sys) = sys {
+        attach(&sys, Path::new("/sys")).during("mount /sys")?;
+    }
+    place("/dev", true, &mut made)?;
+    etc_files(request, &mut made)?;
+    dev(request, devices)?;
+    hide()?;
+    for mount in extra {
+        place(&mount.target, mount.folder, &mut made)?;
+        attach(&mount.tree, Path::new(&mount.target)).during(format!("mount {}", mount.target))?;
+    }
+    Ok(made)
+}
+
+/// Makes the new root `/` and drops the old one.
+fn enter(root: &RootRequest) -> Result<(), Failure> {
+    let target = match root {
+        RootRequest::Layers { lowers, upper, work, target, classic } => {
+            overlay::mount(lowers, upper, work, target, *classic)?;
+            target
+        }
+        RootRequest::Directory(folder) => {
+            let tree = clone_tree(folder, true)?;
+            sys::set_tree_attributes(&tree, MountAttrFlags::MOUNT_ATTR_NODEV.bits().into())
+                .during("disallow devices")?;
+            attach(&tree, folder).during(format!("mount {}", folder.display()))?;
+            folder
+        }
+    };
+    rustix::process::chdir(target).during(format!("enter {}", target.display()))?;
+    rustix::process::pivot_root(".", ".").during("switch to the new root")?;
+    unmount(".", UnmountFlags::DETACH).during("leave the host's tree")?;
+    rustix::process::chdir("/").during("enter the new root")
+}
+
+/// Puts a detached mount at a path.
+pub(super) fn attach(tree: &OwnedFd, target: &Path) -> Result<(), Errno> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_SYMLINKS;
+    move_mount(tree.as_fd(), "", CWD, target, flags)
+}
+
+/// A detached copy of the mount at `path`.
+fn clone_tree(path: impl AsRef<Path>, recursive: bool) -> Result<OwnedFd, Failure> {
+    let path = path.as_ref();
+    let mut flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    if recursive {
+        // Also what the kernel demands where the host has mounted over a part of it.
+        flags |= OpenTreeFlags::AT_RECURSIVE;
+    }
+    open_tree(CWD, path, flags).during(format!("open {}", path.display()))
+}
+
+fn detach(mount: &MountRequest) -> Result<Detached, Failure> {
+    let tree = clone_tree(&mount.source, mount.folder)?;
+    let mut set = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    if !mount.writable {
+        set |= MountAttrFlags::MOUNT_ATTR_RDONLY;
+    }
+    sys::set_tree_attributes(&tree, set.bits().into())
+        .during(format!("restrict the mount of {}", mount.source.display()))?;
+    Ok(Detached { tree, target: mount.target.clone(), folder: mount.folder })
+}
+
+/// A new filesystem, detached.
+fn new_mount(
+    kind: &str,
+    options: &[(&str, &str)],
+    attributes: MountAttrFlags,
+) -> Result<OwnedFd, Failure> {
+    let make = || {
+        let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
+        for (key, value) in options {
+            if value.is_empty() {
+                fsconfig_set_flag(&context, *key)?;
+            } else {
+                fsconfig_set_string(&context, *key, *value)?;
+            }
+        }
+        fsconfig_create(&context)?;
+        fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+    };
+    make().during(format!("make a {kind} filesystem"))
+}
+
+/// Makes sure that there is something at `path` to mount on, and notes what was made.
+fn place(path: &str, folder: bool, made: &mut Vec<String>) -> Result<(), Failure> {
+    if rustix::fs::statat(CWD, path, AtFlags::empty()).is_ok() {
+        return Ok(());
+    }
+    let parts: Vec<_> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let mut here = String::new();
+    for (index, part) in parts.iter().enumerate() {
+        here.push('/');
+        here.push_str(part);
+        let result = if folder || index + 1 < parts.len() {
+            rustix::fs::mkdir(here.as_str(), Mode::from_raw_mode(0o755))
+        } else {
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+            rustix::fs::open(here.as_str(), flags, Mode::from_raw_mode(0o644)).map(drop)
+        };
+        match result {
+            Ok(()) => made.push(here.clone()),
+            Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno).during(format!("make {here} to mount on")),
+        }
+    }
+    Ok(())
+}
+
+/// /etc/hosts, /etc/resolv.conf and /etc/hostname. The memory filesystem stands at /dev for a moment,
+/// since single files can be taken only from a mount that has a place.
+fn etc_files(request: &Request, made: &mut Vec<String>) -> Result<(), Failure> {
+    let files = new_mount("tmpfs", &[("mode", "0755"), ("size", "1m")], QUIET)?;
+    for name in ETC {
+        let text = match name {
+            "hosts" => request.hosts.clone(),
+            "resolv.conf" => request.resolv_conf.clone(),
+            _ => format!("{}\n", request.hostname),
+        };
+        let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&files, name, flags, Mode::from_raw_mode(0o644))
+            .during(format!("write /etc/{name}"))?;
+        rustix::io::write(&file, text.as_bytes()).during(format!("write /etc/{name}"))?;
+    }
+    attach(&files, Path::new("/dev")).during("mount files for /etc")?;
+    for name in ETC {
+        let target = format!("/etc/{name}");
+        place(&target, false, made)?;
+        let tree = clone_tree(format!("/dev/{name}"), false)?;
+        attach(&tree, Path::new(&target)).during(format!("mount {target}"))?;
+    }
+    unmount("/dev", UnmountFlags::DETACH).during("unmount files for /etc")
+}
+
+fn dev(request: &Request, devices: Vec<(&str, OwnedFd)>) -> Result<(), Failure> {
+    let no_exec = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    let dev = new_mount("tmpfs", &[("mode", "0755"), ("size", "64m")], no_exec)?;
+    for name in DEVICES {
+        let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
+        rustix::fs::openat(&dev, name, flags, Mode::from_raw_mode(0o666))
+            .during(format!("make /dev/{name}"))?;
+    }
+    for name in ["pts", "shm", "mqueue"] {
+        rustix::fs::mkdirat(&dev, name, Mode::from_raw_mode(0o755))
+            .during(format!("make /dev/{name}"))?;
+    }
+    for (name, target) in LINKS {
+        rustix::fs::symlinkat(target, &dev, name).during(format!("make /dev/{name}"))?;
+    }
+    attach(&dev, Path::new("/dev")).during("mount /dev")?;
+    for (name, tree) in devices {
+        attach(&tree, Path::new(&format!("/dev/{name}"))).during(format!("mount /dev/{name}"))?;
+    }
+    let mut options = vec![("newinstance", ""), ("ptmxmode", "0666"), ("mode", "0620")];
+    // The group tty, where it is mapped.
+    if super::idmap::count(&request.gid_map) > 5 {
+        options.push(("gid", "5"));
+    }
+    let no_run = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    let pts = new_mount("devpts", &options, no_run)?;
+    attach(&pts, Path::new("/dev/pts")).during("mount /dev/pts")?;
+    let size = request.shm.to_string();
+    let shm = new_mount("tmpfs", &[("mode", "1777"), ("size", &size)], QUIET)?;
+    attach(&shm, Path::new("/dev/shm")).during("mount /dev/shm")?;
+    let queues = new_mount("mqueue", &[], QUIET)?;
+    attach(&queues, Path::new("/dev/mqueue")).during("mount /dev/mqueue")
+}
+
+/// Masks and write-protects what OCI runtimes do.
+fn hide() -> Result<(), Failure> {
+    for path in READ_ONLY {
+        let tree = match open_tree(
+            CWD,
+            path,
+            OpenTreeFlags::OPEN_TREE_CLONE
+                | OpenTreeFlags::OPEN_TREE_CLOEXEC
+                | OpenTreeFlags::AT_RECURSIVE,
+        ) {
+            Ok(tree) => tree,
+            Err(Errno::NOENT) => continue,
+            Err(errno) => return Err(errno).during(format!("open {path}")),
+        };
+        sys::set_tree_attributes(&tree, MountAttrFlags::MOUNT_ATTR_RDONLY.bits().into())
+            .during(format!("make {path} read-only"))?;
+        attach(&tree, Path::new(path)).during(format!("make {path} read-only"))?;
+    }
+    let mut masked: Vec<CString> =
+        MASKED.iter().map(|path| CString::new(*path).expect("no NUL in a constant")).collect();
+    masked.extend(thermal_throttles());
+    for path in masked {
+        let Ok(stat) = rustix::fs::statat(CWD, &path, AtFlags::empty()) else { continue };
+        let name = path.to_string_lossy().into_owned();
+        let folder = rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir();
+        let cover = if folder {
+            let attributes = QUIET | MountAttrFlags::MOUNT_ATTR_RDONLY;
+            new_mount("tmpfs", &[("mode", "0755"), ("size", "4k")], attributes)?
+        } else {
+            clone_tree("/dev/null", false)?
+        };
+        attach(&cover, Path::new(&name)).during(format!("hide {name}"))?;
+    }
+    Ok(())
+}
+
+fn thermal_throttles() -> Vec<CString> {
+    let Ok(cpus) = fs_err::read_dir("/sys/devices/system/cpu") else { return Vec::new() };
+    cpus.filter_map(Result::ok)
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with("cpu"))
+        .map(|entry| entry.path().join("thermal_throttle"))
+        .filter(|path| path.exists())
+        .filter_map(|path| CString::new(path.to_string_lossy().into_owned()).ok())
+        .collect()
+}

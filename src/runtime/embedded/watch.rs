@@ -1,0 +1,214 @@
+//! Follows a run from outside: copies its output, hears its report, enforces its limits, kills it.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Child;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pipe::{SpliceFlags, splice};
+
+use super::super::{Error, RunSpec};
+use super::engine::system;
+use super::launcher::KILL;
+use super::protocol::{Frame, take_frame};
+use crate::base::Cancel;
+use crate::base::clock::Stopwatch;
+
+/// How often cancellation and limits are looked at.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Most bytes moved from a pipe to its file in one go.
+const CHUNK: usize = 1 << 20;
+
+/// A run that is going on. Dropped early, it is killed.
+pub(super) struct Watch<'a> {
+    child: Child,
+    control: Option<UnixStream>,
+    received: Vec<u8>,
+    streams: Vec<Stream>,
+    spec: &'a RunSpec,
+    clock: Stopwatch,
+}
+
+/// What was seen of a run.
+pub(super) struct Outcome {
+    pub(super) frames: Vec<Frame>,
+    pub(super) timed_out: bool,
+    pub(super) disk_full: bool,
+    pub(super) wall: Duration,
+}
+
+struct Stream {
+    pipe: OwnedFd,
+    file: File,
+    written: u64,
+}
+
+/// Why a run is killed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    Wall,
+    Disk,
+    Cancelled,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn new(child: Child, control: UnixStream, spec: &'a RunSpec) -> Result<Self, Error> {
+        control.set_nonblocking(true).map_err(system("listen to the launcher"))?;
+        let (received, streams) = (Vec::new(), Vec::new());
+        let clock = Stopwatch::start();
+        Ok(Self { child, control: Some(control), received, streams, spec, clock })
+    }
+
+    /// Copies what comes out of `pipe` to `name` in `folder`.
+    pub(super) fn copy(mut self, pipe: OwnedFd, name: &str, folder: &Path) -> Result<Self, Error> {
+        let path = folder.join(name);
+        let file = fs_err::File::create(&path).map_err(system("write the output"))?.into_parts().0;
+        self.streams.push(Stream { pipe, file, written: 0 });
+        Ok(self)
+    }
+
+    /// Waits until nothing of the run is left.
+    pub(super) fn wait(mut self, cancel: &Cancel) -> Result<Outcome, Error> {
+        let mut frames = Vec::new();
+        let mut killed = None;
+        let mut wall = None;
+        while self.control.is_some() || !self.streams.is_empty() {
+            self.step(&mut frames)?;
+            if killed.is_none() && self.control.is_some() {
+                killed = self.reason(cancel);
+                if killed.is_some() {
+                    wall = Some(self.clock.elapsed());
+                    self.kill();
+                }
+            }
+        }
+        self.child.wait().map_err(system("wait for the launcher"))?;
+        if killed == Some(Reason::Cancelled) {
+            return Err(Error::Base(crate::base::Error::Cancelled));
+        }
+        Ok(Outcome {
+            frames,
+            timed_out: killed == Some(Reason::Wall),
+            disk_full: killed == Some(Reason::Disk),
+            wall: wall.unwrap_or_else(|| self.clock.elapsed()),
+        })
+    }
+
+    /// Handles what has come in, waiting for at most a tick.
+    fn step(&mut self, frames: &mut Vec<Frame>) -> Result<(), Error> {
+        let left = self.spec.limits.wall.saturating_sub(self.clock.elapsed());
+        // Rounded up, so that the limit is over when the wait is.
+        let wait = (left + Duration::from_millis(1)).min(TICK);
+        let wait = Timespec::try_from(wait).expect("a tick is short");
+        let mut fds: Vec<_> = self
+            .streams
+            .iter()
+            .map(|stream| PollFd::new(&stream.pipe, PollFlags::IN))
+            .chain(self.control.iter().map(|control| PollFd::new(control, PollFlags::IN)))
+            .collect();
+        match poll(&mut fds, Some(&wait)) {
+            Ok(_) => {}
+            Err(rustix::io::Errno::INTR) => return Ok(()),
+            Err(errno) => return Err(system("watch the run")(errno.into())),
+        }
+        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        drop(fds);
+        let mut index = 0;
+        let mut failed = None;
+        self.streams.retain_mut(|stream| {
+            let readable = ready[index];
+            index += 1;
+            if !readable || failed.is_some() {
+                return true;
+            }
+            stream.advance().unwrap_or_else(|error| {
+                failed = Some(error);
+                true
+            })
+        });
+        if let Some(error) = failed {
+            return Err(system("write the output")(error));
+        }
+        if ready.get(index) == Some(&true) {
+            self.hear(frames)?;
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self, frames: &mut Vec<Frame>) -> Result<(), Error> {
+        let Some(control) = &mut self.control else { return Ok(()) };
+        let mut buffer = [0; 4096];
+        match control.read(&mut buffer) {
+            Ok(0) => self.control = None,
+            Ok(read) => self.received.extend(&buffer[..read]),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            // The launcher ended with bytes of ours unread: as good as its end.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => self.control = None,
+            Err(error) => return Err(system("listen to the launcher")(error)),
+        }
+        while let Some(frame) =
+            take_frame(&mut self.received).map_err(system("read the launcher's report"))?
+        {
+            frames.push(frame);
+        }
+        Ok(())
+    }
+
+    fn reason(&mut self, cancel: &Cancel) -> Option<Reason> {
+        if cancel.is_cancelled() {
+            return Some(Reason::Cancelled);
+        }
+        if self.clock.elapsed() >= self.spec.limits.wall {
+            return Some(Reason::Wall);
+        }
+        let limit = self.spec.limits.disk?;
+        let output: u64 = self.streams.iter().map(|stream| stream.written).sum();
+        (output > limit).then_some(Reason::Disk)
+    }
+
+    fn kill(&mut self) {
+        if let Some(control) = &mut self.control {
+            // If the launcher is gone, so is the sandbox.
+            let _ = control.write_all(&[KILL]);
+        }
+    }
+}
+
+impl Stream {
+    /// Moves what is there. Whether there may be more.
+    fn advance(&mut self) -> io::Result<bool> {
+        match splice(&self.pipe, None, &self.file, None, CHUNK, SpliceFlags::MOVE) {
+            Ok(0) => return Ok(false),
+            Ok(moved) => {
+                self.written += moved as u64;
+                return Ok(true);
+            }
+            // A filesystem without splice.
+            Err(rustix::io::Errno::INVAL) => {}
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => return Ok(true),
+            Err(errno) => return Err(errno.into()),
+        }
+        let mut buffer = vec![0; 64 << 10];
+        let read = rustix::io::read(&self.pipe, &mut buffer)?;
+        self.file.write_all(&buffer[..read])?;
+        self.written += read as u64;
+        Ok(read > 0)
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if self.control.is_some() {
+            self.kill();
+            self.control = None;
+            // Its pipes are closed with us, so it cannot hang on a full one.
+            self.streams.clear();
+            let _ = self.child.wait();
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! What every run gets and gives.
+
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::time::Duration;
+
+use hallmark::base::{Cancel, Error as BaseError};
+use hallmark::runtime::{Error, ExitStatus, Mount, Root, Runtime};
+
+use super::scaffold::{add_layer, fill, scaffold, stderr, stdout};
+
+#[test]
+fn a_command_runs_and_its_end_is_known() {
+    let Some(scaffold) = scaffold() else { return };
+    let log = scaffold.run(&scaffold.sh("echo out; echo err >&2; exit 3"));
+    assert_eq!(log.status, ExitStatus::Exited(3), "{}", stderr(&log));
+    assert_eq!((stdout(&log), stderr(&log)), ("out\n".to_owned(), "err\n".to_owned()));
+    assert!(!log.timed_out && !log.oom_killed && !log.disk_full && log.upper.is_none());
+
+    let log = scaffold.run(&scaffold.sh("kill -TERM $$"));
+    assert_eq!(log.status, ExitStatus::Signaled(15));
+
+    let mut spec = scaffold.sh("");
+    spec.argv = vec!["no-such-program".to_owned()];
+    let log = scaffold.run(&spec);
+    assert_eq!(log.status, ExitStatus::Exited(127));
+    assert!(stderr(&log).contains("cannot run no-such-program: "), "{}", stderr(&log));
+    assert_eq!(fs_err::read_dir(scaffold.store.scratch()).unwrap().count(), 1, "the skeleton");
+}
+
+#[test]
+fn layers_stack_and_the_upper_dir_holds_the_changes_alone() {
+    let Some(scaffold) = scaffold() else { return };
+    let top = add_layer(&scaffold.store, "top", |root| {
+        fs_err::create_dir(root.join("data")).unwrap();
+        fs_err::write(root.join("data/a"), "a").unwrap();
+        fs_err::write(root.join("data/b"), "b").unwrap();
+    });
+    let mut spec =
+        scaffold.sh("cat /data/a; rm /data/b; echo new > /data/c; chown 33:65535 /data/c");
+    spec.keep_upper = true;
+    let layers = [scaffold.layers[0], top];
+    let log = scaffold.runtime.run(Root::Layers(&layers), &spec, &Cancel::new()).unwrap();
+    assert!(log.success(), "{}", stderr(&log));
+    assert_eq!(stdout(&log), "a");
+    let upper = log.upper.unwrap();
+    let mut paths: Vec<_> = walkdir::WalkDir::new(&upper)
+        .min_depth(1)
+        .into_iter()
+        .map(|entry| entry.unwrap().path().strip_prefix(&upper).unwrap().to_owned())
+        .collect();
+    paths.sort();
+    assert_eq!(paths, ["data", "data/b", "data/c"].map(std::path::PathBuf::from));
+    let whiteout = fs_err::symlink_metadata(upper.join("data/b")).unwrap();
+    assert!(whiteout.file_type().is_char_device() && whiteout.rdev() == 0);
+    let made = fs_err::metadata(upper.join("data/c")).unwrap();
+    assert_eq!((made.uid(), made.gid()), (33, 65535));
+    assert_eq!(
+        fs_err::read_to_string(scaffold.store.layer_path(&top.diff_id).join("data/a")).unwrap(),
+        "a"
+    );
+}
+
+#[test]
+fn a_directory_is_changed_in_place_and_keeps_no_mount_points() {
+    let Some(scaffold) = scaffold() else { return };
+    let root = scaffold.folder.path().join("root");
+    fs_err::create_dir(&root).unwrap();
+    fill(&root);
+    let spec = scaffold.sh("mkdir /made && chmod 4755 /usr/bin/true && chown 7:8 /made && ls /dev/null /proc/self/status");
+    let log = scaffold.runtime.run(Root::Directory(&root), &spec, &Cancel::new()).unwrap();
+    assert!(log.success(), "{}", stderr(&log));
+    let made = fs_err::metadata(root.join("made")).unwrap();
+    assert_eq!((made.uid(), made.gid()), (7, 8));
+    assert_eq!(fs_err::metadata(root.join("usr/bin/true")).unwrap().mode() & 0o7777, 0o4755);
+    for path in ["dev", "proc", "sys", "etc/hosts", "etc/resolv.conf", "etc/hostname"] {
+        assert!(!root.join(path).exists(), "{path} was left");
+    }
+}
+
+#[test]
+fn no_layer_at_all_is_a_root_too() {
+    let Some(scaffold) = scaffold() else { return };
+    let mut spec = scaffold.sh("");
+    spec.argv = vec!["/anything".to_owned()];
+    let log = scaffold.runtime.run(Root::Layers(&[]), &spec, &Cancel::new()).unwrap();
+    assert_eq!(log.status, ExitStatus::Exited(127));
+}
+
+#[test]
+fn mounts_are_files_or_folders_read_only_unless_said() {
+    let Some(scaffold) = scaffold() else { return };
+    let host = scaffold.folder.path().join("host");
+    fs_err::create_dir(&host).unwrap();
+    fs_err::write(host.join("file"), "text").unwrap();
+    let mount = |source: &std::path::Path, target: &str, writable| Mount {
+        source: source.to_owned(),
+        target: target.to_owned(),
+        writable,
+    };
+    let mut spec = scaffold.sh("cat /in/one; (echo x > /in/one) 2>/dev/null && echo bad; \
+         (echo x > /ro/new) 2>/dev/null && echo bad; echo y > /deep/er/rw/new; cat /ro/file");
+    spec.mounts = vec![
+        mount(&host.join("file"), "/in/one", false),
+        mount(&host, "/ro", false),
+        mount(&host, "/deep/er/rw", true),
+    ];
+    spec.keep_upper = true;
+    let log = scaffold.run(&spec);
+    assert_eq!(stdout(&log), "texttext", "{}", stderr(&log));
+    assert_eq!(fs_err::read_to_string(host.join("new")).unwrap(), "y\n");
+    assert_eq!(
+        fs_err::read_dir(log.upper.unwrap()).unwrap().count(),
+        0,
+        "an upper without targets"
+    );
+}
+
+#[test]
+fn nothing_is_inherited() {
+    let Some(scaffold) = scaffold() else { return };
+    assert_eq!(
+        scaffold
+            .stdout("env | grep -v ^PWD= || env | wc -l; ls -l /proc/self/fd | wc -l")
+            .lines()
+            .last(),
+        Some("5")
+    );
+    let mut spec = scaffold.sh("env");
+    spec.argv = vec!["env".to_owned()];
+    assert_eq!(
+        stdout(&scaffold.run(&spec)),
+        "HOME=/root\nLC_ALL=C.UTF-8\nPATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\nTZ=UTC\n"
+    );
+}
+
+#[test]
+fn a_user_is_a_user() {
+    let Some(scaffold) = scaffold() else { return };
+    let mut spec =
+        scaffold.sh("id -u; id -g; echo x > /dev/stdout; (echo x > /root/x) 2>&1; pwd; uname -n");
+    (spec.uid, spec.gid) = (1000, 1001);
+    spec.working_dir = "/tmp".to_owned();
+    spec.hostname = "box".to_owned();
+    let log = scaffold.run(&spec);
+    assert_eq!(
+        stdout(&log),
+        "1000\n1001\nx\nsh: 1: cannot create /root/x: Permission denied\n/tmp\nbox\n"
+    );
+}
+
+#[test]
+fn the_wall_limit_kills_everything() {
+    let Some(scaffold) = scaffold() else { return };
+    let mut spec =
+        scaffold.sh("setsid sleep 300 & setsid sh -c 'sleep 300 & sleep 300' & echo on; sleep 300");
+    spec.limits.wall = Duration::from_millis(400);
+    let log = scaffold.run(&spec);
+    assert!(log.timed_out, "{log:?}");
+    assert_eq!(stdout(&log), "on\n");
+    assert!(log.wall >= Duration::from_millis(400) && log.wall < Duration::from_secs(3), "{log:?}");
+}
+
+#[test]
+fn cancelling_kills() {
+    let Some(scaffold) = scaffold() else { return };
+    let cancel = Cancel::new();
+    let spec = scaffold.sh("sleep 300");
+    let other = cancel.clone();
+    let stop = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(200));
+        other.cancel();
+    });
+    let watch = hallmark::base::clock::Stopwatch::start();
+    let error = scaffold.runtime.run(Root::Layers(&scaffold.layers), &spec, &cancel).unwrap_err();
+    assert!(matches!(error, Error::Base(BaseError::Cancelled)), "{error}");
+    assert!(watch.elapsed() < Duration::from_millis(1200));
+    stop.join().unwrap();
+}
+
+#[test]
+fn a_missing_layer_is_named() {
+    let Some(scaffold) = scaffold() else { return };
+    let layer = hallmark::image::Layer { diff_id: hallmark::base::Digest::of("none"), size: 0 };
+    let error = scaffold
+        .runtime
+        .run(Root::Layers(&[layer]), &scaffold.sh("true"), &Cancel::new())
+        .unwrap_err();
+    assert!(matches!(error, Error::MissingLayer { .. }), "{error}");
+}
+
+#[test]
+fn runs_in_parallel_do_not_meet() {
+    let Some(scaffold) = scaffold() else { return };
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let scaffold = &scaffold;
+            scope.spawn(move || {
+                for round in 0..5 {
+                    let word = format!("{thread}-{round}");
+                    let script = format!("echo {word} > /tmp/x; cat /tmp/x; ls /tmp | wc -l");
+                    assert_eq!(scaffold.stdout(&script), format!("{word}\n1\n"));
+                }
+            });
+        }
+    });
+}
