@@ -1,6 +1,27 @@
 //! Trees, layers and images: a tree is packed into a normalised tar, whose sha256 is the layer's
 //! diff ID; layers and a config make an image; images are written as an OCI layout.
 
+mod archive;
+mod attributes;
+mod blob;
+mod chunks;
+mod commit;
+mod compressor;
+mod entry;
+mod error;
+mod gzip;
 mod model;
+mod pack;
+mod rules;
+mod tree;
+mod unpack;
+mod walk;
 
+pub use blob::{Blob, compress};
+pub use commit::{commit_tree, ensure_unpacked, import_layer};
+pub use compressor::{Compressor, CompressorRecord};
+pub use error::{Error, Problem};
 pub use model::{Image, ImageConfig, Layer};
+pub use rules::{Owner, PackRules, Times};
+pub use tree::remove_tree;
+pub use unpack::{Limits, unpack};

@@ -1,1 +1,4 @@
-//! Tests of `image`.
+//! Tests of `image`: trees, layers, archives and OCI layouts.
+
+mod commit;
+mod support;
