@@ -11,6 +11,9 @@ pub enum Error {
     /// Below this room.
     #[error(transparent)]
     Base(#[from] crate::base::Error),
+    /// A layer could not be made.
+    #[error(transparent)]
+    Image(#[from] crate::image::Error),
     /// A container could not be had.
     #[error(transparent)]
     Runtime(#[from] crate::runtime::Error),

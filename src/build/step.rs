@@ -10,7 +10,6 @@ use crate::runtime::Workbench;
 
 /// The layer that a step makes: from the store when the step ran before and its layer is still whole, else
 /// by `make`. `inputs` must hold everything that `make` depends on, the step's own name and version included.
-#[expect(dead_code, reason = "the first step is being built")]
 pub(crate) fn cached_layer<I: Serialize>(
     bench: Workbench<'_>,
     stage: &'static str,

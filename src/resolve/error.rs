@@ -9,6 +9,12 @@ pub enum Error {
     /// Below this room.
     #[error(transparent)]
     Base(#[from] crate::base::Error),
+    /// The network, or what a server said.
+    #[error(transparent)]
+    Net(#[from] crate::net::Error),
+    /// A container could not be had.
+    #[error(transparent)]
+    Runtime(#[from] crate::runtime::Error),
     /// A Release file is not signed by whom it must be.
     #[error("the InRelease file of {suite} is not to be trusted: {reason}")]
     Signature {
@@ -57,6 +63,14 @@ pub enum Error {
         /// Names of the suite that are like it.
         similar: Vec<String>,
     },
+    /// A base that has no Python, or several.
+    #[error("expected one Python in {suite}, got {}", if found.is_empty() { "none".to_owned() } else { found.join(", ") })]
+    Interpreters {
+        /// The suite.
+        suite: String,
+        /// What there is.
+        found: Vec<String>,
+    },
     /// A dependency that nothing in the suite meets.
     #[error("nothing in {suite} meets `{clause}`, which {package} depends on")]
     Unmet {
@@ -73,6 +87,8 @@ impl Error {
     /// The way out, where there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
+            Self::Net(error) => error.hint(),
+            Self::Runtime(error) => error.hint().map(str::to_owned),
             Self::Signature { .. } => Some(
                 "check the mirror (`HALLMARK_DEBIAN_MIRROR`); hallmark trusts only the archive keys of Debian that it ships"
                     .to_owned(),

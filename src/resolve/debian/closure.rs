@@ -20,6 +20,15 @@ pub fn closure(suite: &str, index: &Index, roots: &[String]) -> Result<Vec<Deb>,
             similar: index.similar(name),
         })?);
     }
+    closure_of(suite, index, queue)
+}
+
+/// Packages and all that they need, sorted by name; they themselves are what alternatives prefer.
+pub fn closure_of<'a>(
+    suite: &str,
+    index: &'a Index,
+    mut queue: Vec<&'a Package>,
+) -> Result<Vec<Deb>, Error> {
     let preferred: BTreeSet<&str> = queue.iter().map(|package| package.name.as_str()).collect();
     let mut chosen: BTreeMap<&str, &Package> = BTreeMap::new();
     while let Some(package) = queue.pop() {

@@ -6,9 +6,11 @@
 mod closure;
 mod index;
 mod keyring;
+mod lock;
 mod release;
 
-pub use closure::closure;
+pub use closure::{closure, closure_of};
 pub use index::{Clause, Index, Package};
 pub use keyring::Keyring;
+pub use lock::{lock_base, lock_base_with};
 pub use release::Release;
