@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::base::Digest;
+use crate::base::{Digest, Store};
 use crate::lock::Origin;
 use crate::net;
 
@@ -24,7 +24,7 @@ pub enum Error {
     DiskFull {
         /// The store.
         store: PathBuf,
-        /// Bytes still to be fetched when it happened.
+        /// Bytes still to come when it happened.
         wanted: u64,
     },
     /// Two entries of a list promise different things of one file.
@@ -44,6 +44,30 @@ pub enum Error {
         name: String,
         /// Its digest.
         digest: Digest,
+    },
+    /// An archive of `bundle pack` is not as it should be.
+    #[error("{}: {reason}", path.display())]
+    Archive {
+        /// The archive.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// An archive of another version.
+    #[error("{}: bundle format {actual}, this hallmark reads {expected}", path.display())]
+    Version {
+        /// The archive.
+        path: PathBuf,
+        /// What is read here.
+        expected: u64,
+        /// What it says.
+        actual: u64,
+    },
+    /// A name that cannot be a file's.
+    #[error("{name:?} is not a file name")]
+    Name {
+        /// The name.
+        name: String,
     },
     /// The network could not be used.
     #[error(transparent)]
@@ -87,6 +111,16 @@ fn list(failures: &[FetchFailure]) -> String {
 }
 
 impl Error {
+    /// A full disk told as such, with what is still to come.
+    pub(super) fn or_disk_full(self, store: &Store, wanted: u64) -> Self {
+        match self {
+            Self::Base(error) if error.is_disk_full() => {
+                Self::DiskFull { store: store.root().to_owned(), wanted }
+            }
+            other => other,
+        }
+    }
+
     /// The way out, where there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -106,6 +140,12 @@ impl Error {
                 "fetch it with `hallmark bundle`, or bring it along with `hallmark bundle unpack`"
                     .into(),
             ),
+            Self::Archive { .. } => Some(
+                "copy it again, or make it again with `hallmark bundle pack`; nothing that was not \
+                 verified came in"
+                    .into(),
+            ),
+            Self::Version { .. } => Some("use the hallmark that packed it, or a newer one".into()),
             Self::Net(error) => error.hint(),
             _ => None,
         }

@@ -2,9 +2,15 @@
 //! and unpacked for machines without a network. From here on everything works offline.
 
 mod error;
+mod export;
 mod fetch;
+mod names;
+mod pack;
 mod presence;
 
 pub use error::{Error, FetchFailure};
+pub use export::export_wheels;
 pub use fetch::{FetchReport, fetch};
+use names::is_plain_name;
+pub use pack::{PackReport, pack, unpack};
 pub use presence::{Fault, missing, open, verify};
