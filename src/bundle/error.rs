@@ -69,6 +69,9 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// An sdist that is not unpacked.
+    #[error(transparent)]
+    Sdist(#[from] super::sdist::SdistError),
     /// The network could not be used.
     #[error(transparent)]
     Net(#[from] net::Error),
@@ -111,6 +114,14 @@ fn list(failures: &[FetchFailure]) -> String {
 }
 
 impl Error {
+    /// What a verified reader says, told as such.
+    pub(super) fn from_reader(error: std::io::Error) -> Self {
+        match error.downcast::<crate::base::Error>() {
+            Ok(error) => Self::Base(error),
+            Err(error) => error.into(),
+        }
+    }
+
     /// A full disk told as such, with what is still to come.
     pub(super) fn or_disk_full(self, store: &Store, wanted: u64) -> Self {
         match self {

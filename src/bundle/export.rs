@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use super::presence::{mismatch, open};
+use super::presence::open;
 use super::{Error, is_plain_name};
 use crate::base::files::{AtomicFile, write_atomic};
 use crate::base::{Cancel, Store};
@@ -35,10 +35,7 @@ pub fn export_wheels(
         }
         let mut reader = open(store, &file)?;
         let mut out = AtomicFile::new_in(folder)?;
-        io::copy(&mut reader, &mut out).map_err(|error| match mismatch(error) {
-            Ok(error) => Error::Base(error),
-            Err(error) => error.into(),
-        })?;
+        io::copy(&mut reader, &mut out).map_err(Error::from_reader)?;
         out.commit(&folder.join(&file.name))?;
     }
     // Last: a folder with the lock in it is whole.

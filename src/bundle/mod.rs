@@ -4,13 +4,16 @@
 mod error;
 mod export;
 mod fetch;
+mod gc;
 mod names;
 mod pack;
 mod presence;
+pub mod sdist;
 
 pub use error::{Error, FetchFailure};
 pub use export::export_wheels;
 pub use fetch::{FetchReport, fetch};
+pub use gc::{GcReport, Keep, Kind, Removed, gc};
 use names::is_plain_name;
 pub use pack::{PackReport, pack, unpack};
 pub use presence::{Fault, missing, open, verify};

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Error;
-use super::presence::{by_content, is_present, mismatch, open};
+use super::presence::{by_content, is_present, open};
 use crate::base::files::{AtomicFile, VerifiedReader};
 use crate::base::progress::Task;
 use crate::base::{Cancel, Digest, SharedReporter, Store, canon};
@@ -24,7 +24,7 @@ use crate::lock::FileRef;
 
 const VERSION: u64 = 1;
 const INDEX: &str = "hallmark-bundle.json";
-const BLOCK: u64 = 512;
+const BLOCK: usize = 512;
 
 /// An index of half a million files is smaller.
 const LARGEST_INDEX: u64 = 256 * 1024 * 1024;
@@ -92,7 +92,7 @@ pub fn pack(
         write_entry(&mut out_file, &blob_name(&file.sha256), file.size, &mut reader, cancel)?;
         task.advance(file.size);
     }
-    out_file.write_all(&[0; 2 * BLOCK as usize])?;
+    out_file.write_all(&[0; 2 * BLOCK])?;
     let file = out_file.into_inner().map_err(io::IntoInnerError::into_error)?;
     file.commit(out)?;
     task.done();
@@ -104,8 +104,16 @@ fn blob_name(digest: &Digest) -> String {
 }
 
 fn archive_size(index: u64, sizes: impl Iterator<Item = u64>) -> u64 {
-    let entry = |size: u64| BLOCK + size.div_ceil(BLOCK) * BLOCK;
-    sizes.map(entry).fold(entry(index) + 2 * BLOCK, u64::saturating_add)
+    let block = BLOCK as u64;
+    // Sizes in an index are a stranger's.
+    let entry = |size: u64| size.div_ceil(block).saturating_mul(block).saturating_add(block);
+    sizes.map(entry).fold(entry(index) + 2 * block, u64::saturating_add)
+}
+
+/// Bytes from the end of a content to the next block.
+fn padding(size: u64) -> usize {
+    let over = usize::try_from(size % BLOCK as u64).expect("less than a block");
+    (BLOCK - over) % BLOCK
 }
 
 fn header(name: &str, size: u64) -> Result<tar::Header, Error> {
@@ -130,8 +138,7 @@ fn write_entry(
 ) -> Result<(), Error> {
     out.write_all(header(name, size)?.as_bytes())?;
     copy(content, out, cancel)?;
-    let rest = size.next_multiple_of(BLOCK) - size;
-    out.write_all(&vec![0; usize::try_from(rest).expect("less than a block")])?;
+    out.write_all(&[0; BLOCK][..padding(size)])?;
     Ok(())
 }
 
@@ -144,12 +151,7 @@ fn copy(from: &mut impl Read, to: &mut impl Write, cancel: &Cancel) -> Result<()
             Ok(0) => return Ok(()),
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => {
-                return Err(match mismatch(error) {
-                    Ok(error) => Error::Base(error),
-                    Err(error) => error.into(),
-                });
-            }
+            Err(error) => return Err(Error::from_reader(error)),
         };
         to.write_all(&buffer[..read])?;
     }
@@ -232,7 +234,7 @@ impl Archive {
 
     /// The length of the next entry, which must be a plain file of this name and nothing else.
     fn read_header(&self, input: &mut impl Read, name: &str) -> Result<u64, Error> {
-        let mut block = [0; BLOCK as usize];
+        let mut block = [0; BLOCK];
         input.read_exact(&mut block).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => self.broken(format!("it ends before {name}")),
             _ => error.into(),
@@ -263,9 +265,12 @@ impl Archive {
         if content.limit() > 0 {
             return Err(self.broken("it is cut off"));
         }
-        let rest = size.next_multiple_of(BLOCK) - size;
-        let skipped = io::copy(&mut input.take(rest), &mut io::sink())?;
-        if skipped < rest { Err(self.broken("it is cut off")) } else { Ok(()) }
+        let mut rest = vec![0; padding(size)];
+        input.read_exact(&mut rest).map_err(|_| self.broken("it is cut off"))?;
+        if rest.iter().any(|byte| *byte != 0) {
+            return Err(self.broken("there is something between its files"));
+        }
+        Ok(())
     }
 
     fn parse(&self, bytes: &[u8]) -> Result<Index, Error> {

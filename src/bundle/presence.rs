@@ -76,16 +76,14 @@ pub fn verify(store: &Store, files: &[FileRef], cancel: &Cancel) -> Result<Vec<F
             Err(error) => return Err(error),
         };
         if let Err(error) = io::copy(&mut reader, &mut io::sink()) {
-            match mismatch(error) {
-                Ok(why) => faults.push(Fault::Damaged { file: file.clone(), why }),
-                Err(error) => return Err(error.into()),
+            match Error::from_reader(error) {
+                Error::Base(
+                    why @ (crate::base::Error::DigestMismatch { .. }
+                    | crate::base::Error::SizeMismatch { .. }),
+                ) => faults.push(Fault::Damaged { file: file.clone(), why }),
+                error => return Err(error),
             }
         }
     }
     Ok(faults)
-}
-
-/// The mismatch that a verified reader reports inside an I/O error.
-pub(super) fn mismatch(error: io::Error) -> Result<crate::base::Error, io::Error> {
-    error.downcast::<crate::base::Error>()
 }

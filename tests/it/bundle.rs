@@ -8,8 +8,37 @@ use hallmark::lock::{FileRef, Origin};
 
 use crate::net::online_client;
 
-fn store(folder: &tempfile::TempDir) -> Store {
+mod fetch;
+mod gc;
+mod pack;
+mod sdist;
+
+pub(crate) fn store(folder: &tempfile::TempDir) -> Store {
     Store::open(&folder.path().join("store"), &folder.path().join("scratch")).unwrap()
+}
+
+/// Names of what is in the blob folder, temporary files included.
+fn blob_names(store: &Store) -> Vec<String> {
+    let mut names: Vec<_> = fs_err::read_dir(store.root().join("blobs/sha256"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+fn silent() -> SharedReporter {
+    Arc::new(progress::Silent)
+}
+
+/// A file of PyPI with this content.
+fn file_of(name: &str, content: &[u8]) -> FileRef {
+    FileRef {
+        name: name.to_owned(),
+        sha256: Digest::of(content),
+        size: content.len() as u64,
+        origin: Origin::Pypi { project: name.split('-').next().unwrap().to_owned() },
+    }
 }
 
 #[test]

@@ -1,0 +1,1 @@
+//! From a list of files to blobs in the store, over a network that misbehaves.
