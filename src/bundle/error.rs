@@ -72,6 +72,22 @@ pub enum Error {
     /// An sdist that is not unpacked.
     #[error(transparent)]
     Sdist(#[from] super::sdist::SdistError),
+    /// Git could not read a repository of the user's.
+    #[error("cannot read the repository {location}: {message}")]
+    Git {
+        /// Path or URL.
+        location: String,
+        /// Git's own words.
+        message: String,
+    },
+    /// A repository lacks a commit.
+    #[error("the repository {location} has no commit {commit}")]
+    NoCommit {
+        /// Path or URL.
+        location: String,
+        /// The commit.
+        commit: String,
+    },
     /// The network could not be used.
     #[error(transparent)]
     Net(#[from] net::Error),

@@ -5,6 +5,7 @@ mod error;
 mod export;
 mod fetch;
 mod gc;
+pub mod history;
 mod names;
 mod pack;
 mod presence;

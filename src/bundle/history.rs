@@ -1,0 +1,140 @@
+//! The history of a base commit, taken from a repository of the user's: one pack with the commit's closure, and the
+//! tags that peel into it. Nothing later gets into the bundle, so nothing later can get into an image.
+//!
+//! Git itself reads the repository: it is on every machine that cloned this project, and mirrors come in all of its
+//! storage formats. The pack's bytes depend on git's version; `build` packs its objects again with the base image's git, so images do not.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use super::Error;
+use crate::base::{Cancel, Digest, Store, canon};
+
+/// A commit's closure as blobs of the store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct History {
+    /// Digest of the pack.
+    pub pack: Digest,
+    /// Its length in bytes.
+    pub size: u64,
+    /// Tags that peel to the commit or an ancestor: `(object id, refs/tags/...)`, sorted by name.
+    pub tags: Vec<(String, String)>,
+}
+
+/// Takes the closure of `commit` from the repository at `location` (a path or a URL that git understands).
+pub fn take(
+    store: &Store,
+    location: &str,
+    commit: &str,
+    cancel: &Cancel,
+) -> Result<History, Error> {
+    let key = canon::digest(&("history/1", commit))?;
+    if let Some(history) = store.step::<History>(&key)
+        && store.has_blob(&history.pack)
+    {
+        return Ok(history);
+    }
+    let _lock = store.lock_step(&key, cancel)?;
+    let clone;
+    let repository = if Path::new(location).exists() {
+        Path::new(location)
+    } else {
+        clone = store.scratch_dir("clone")?;
+        let target = clone.path().to_string_lossy().into_owned();
+        git(location, None, &["clone", "-q", "--bare", location, &target], &[])?;
+        clone.path()
+    };
+    let kind =
+        git(location, Some(repository), &["cat-file", "-t", commit], &[]).map_err(|error| {
+            match error {
+                Error::Git { .. } => {
+                    Error::NoCommit { location: location.to_owned(), commit: commit.to_owned() }
+                }
+                other => other,
+            }
+        })?;
+    if kind.trim_ascii() != b"commit" {
+        return Err(Error::NoCommit { location: location.to_owned(), commit: commit.to_owned() });
+    }
+    let listing = git(
+        location,
+        Some(repository),
+        &["for-each-ref", "--merged", commit, "--format=%(objectname) %(refname)", "refs/tags"],
+        &[],
+    )?;
+    let mut tags: Vec<(String, String)> = String::from_utf8_lossy(&listing)
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .map(|(id, name)| (id.to_owned(), name.to_owned()))
+        .collect();
+    tags.sort_by(|a, b| a.1.cmp(&b.1));
+    let mut wanted = format!("{commit}\n");
+    for (id, _) in &tags {
+        wanted.push_str(id);
+        wanted.push('\n');
+    }
+    let pack = git(
+        location,
+        Some(repository),
+        &["pack-objects", "--revs", "--stdout", "-q", "--delta-base-offset"],
+        wanted.as_bytes(),
+    )?;
+    let history = History { pack: store.put_blob(&pack)?, size: pack.len() as u64, tags };
+    store.put_step(&key, &history)?;
+    Ok(history)
+}
+
+/// Runs git without the host's configuration; `input` goes to its standard input.
+fn git(
+    location: &str,
+    repository: Option<&Path>,
+    arguments: &[&str],
+    input: &[u8],
+) -> Result<Vec<u8>, Error> {
+    let failed = |message: String| Error::Git { location: location.to_owned(), message };
+    let mut command = Command::new("git");
+    if let Some(repository) = repository {
+        command.arg("-C").arg(repository);
+    }
+    // The repository is read only and often somebody else's: ownership does not matter.
+    let mut child = command
+        .args(["-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null"])
+        .args(arguments)
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_TERMINAL_PROMPT", "0")
+        .env_remove("GIT_DIR")
+        .env_remove("GIT_WORK_TREE")
+        .env_remove("GIT_INDEX_FILE")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|error| failed(format!("cannot start git: {error}")))?;
+    let mut stdin = child.stdin.take().expect("piped");
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || {
+        // Git may end without reading all; its own error says why.
+        let _ = stdin.write_all(&input);
+    });
+    let output = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
+    writer.join().expect("the writer does not panic");
+    if output.status.success() {
+        return Ok(output.stdout);
+    }
+    Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+}
+
+/// Writes the files of `commit` below `into`: what locking reads metadata and requirement files from.
+pub fn checkout(location: &str, commit: &str, into: &Path) -> Result<(), Error> {
+    let archive =
+        git(location, Some(Path::new(location)), &["archive", "--format=tar", commit], &[])?;
+    tar::Archive::new(archive.as_slice()).unpack(into).map_err(|error| Error::Git {
+        location: location.to_owned(),
+        message: format!("cannot write the files of {commit}: {error}"),
+    })
+}
