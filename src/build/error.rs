@@ -14,6 +14,9 @@ pub enum Error {
     /// A layer could not be made.
     #[error(transparent)]
     Image(#[from] crate::image::Error),
+    /// A locked file could not be read or unpacked.
+    #[error(transparent)]
+    Bundle(#[from] crate::bundle::Error),
     /// A container could not be had.
     #[error(transparent)]
     Runtime(#[from] crate::runtime::Error),

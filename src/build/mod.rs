@@ -4,8 +4,17 @@ mod base;
 mod command;
 mod deb;
 mod error;
+mod git_index;
+mod history;
+mod instance;
+mod metadata;
+mod offline;
+mod patches;
+mod repository;
 mod step;
 pub mod wheel;
 
 pub use base::base;
 pub use error::Error;
+pub use instance::instance;
+pub use patches::{GoldFile, Patches, patches};

@@ -1,0 +1,111 @@
+//! The instance image: the repository at its base commit, installed offline, its tree clean.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use super::repository::{repository, testbed_rules};
+use super::step::cached_layer;
+use super::{Error, command, offline};
+use crate::bundle::history::History;
+use crate::dataset::Instance;
+use crate::image::{self, Image};
+use crate::runtime::{Root, Workbench};
+use crate::spec::Spec;
+
+const STEP: &str = "install/1";
+
+/// What the install may leave that is no part of the image.
+const SWEPT: [&str; 6] = ["tmp", "var/tmp", "run", "root/.cache", "testbed/.git", "testbed/build"];
+
+/// The image of `instance` over the image of its environment.
+///
+/// `history` is the base commit's closure, for instances that come from a git repository.
+pub fn instance(
+    bench: Workbench<'_>,
+    env: &Image,
+    spec: &Spec,
+    instance: &Instance,
+    history: Option<&History>,
+) -> Result<Image, Error> {
+    let mut image = repository(bench, env, instance, history)?;
+    image.config.working_dir = "/testbed".to_owned();
+    let commands: Vec<&String> =
+        spec.commands.pre_install.iter().chain(&spec.commands.install).collect();
+    if commands.is_empty() {
+        return Ok(image);
+    }
+    let inputs = serde_json::json!({
+        "step": STEP, "repository": image.key, "commands": commands, "env": image.config.env,
+    });
+    let layer = cached_layer(bench, "install", instance.id.as_str(), &inputs, |_| {
+        install(bench, &image, instance, &commands)
+    })?;
+    Ok(image.with_layer(layer, &inputs)?)
+}
+
+fn install(
+    bench: Workbench<'_>,
+    image: &Image,
+    instance: &Instance,
+    commands: &[&String],
+) -> Result<image::Layer, Error> {
+    let date = commit_date(bench, image)?;
+    let scratch = bench.store.scratch_dir("install")?;
+    let logs = scratch.path().join("logs");
+    fs_err::create_dir(&logs)?;
+    let script: String =
+        commands.iter().map(|command| format!("({command}\n) || exit $?\n")).collect();
+    let mut run = offline::shell(&format!("umask 022\n{script}{CLEAN_CHECK}"), date, &logs);
+    run.env.extend(image.config.env.clone());
+    run.working_dir = "/testbed".to_owned();
+    let log = command::run(
+        bench,
+        &format!("install of {}", instance.id),
+        Root::Layers(&image.layers),
+        &run,
+    )?;
+    let upper = log.upper.expect("asked for");
+    sweep(&upper)?;
+    Ok(image::commit_tree(bench.store, upper, &testbed_rules(date), bench.cancel)?)
+}
+
+/// Runs after the install: patches must find the tree that they were made for.
+const CLEAN_CHECK: &str = r#"
+left=$(git -C /testbed status --porcelain --untracked-files=all) || exit 1
+if [ -n "$left" ]; then
+  echo "the install left changes in the work tree:"
+  echo "$left"
+  echo "make it write elsewhere, or undo the changes at the end of the install commands"
+  exit 1
+fi
+"#;
+
+/// The base commit's date, as the work tree's files carry it.
+fn commit_date(bench: Workbench<'_>, image: &Image) -> Result<i64, Error> {
+    use std::os::unix::fs::MetadataExt as _;
+    let repository = image.layers.last().expect("the repository's layer is on top");
+    let folder = bench.store.layer_path(&repository.diff_id);
+    Ok(fs_err::symlink_metadata(folder.join("testbed"))?.mtime())
+}
+
+/// Removes caches, temporary files and compiled Python: `/testbed` and what is installed from it carry none
+/// (docs/decisions/0003). The tree was found clean, so git's own files are the lower layer's.
+fn sweep(upper: &Path) -> Result<(), Error> {
+    for path in SWEPT {
+        let path = upper.join(path);
+        if fs_err::symlink_metadata(&path).is_ok() {
+            image::remove_tree(&path)?;
+        }
+    }
+    for entry in walkdir::WalkDir::new(upper).contents_first(true) {
+        let entry = entry.map_err(std::io::Error::from)?;
+        if entry.file_type().is_dir() {
+            if entry.file_name() == "__pycache__" {
+                image::remove_tree(entry.path())?;
+            }
+        } else if entry.file_name().as_bytes().ends_with(b".pyc") {
+            fs_err::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
