@@ -40,6 +40,13 @@ pub enum Disagreement {
         /// Failures and errors counted.
         failures: u64,
     },
+    /// The process ended with another status than the one that the runner was about to end with.
+    ProcessExit {
+        /// The runner's.
+        expected: i32,
+        /// The process's.
+        actual: i32,
+    },
 }
 
 impl std::fmt::Display for Disagreement {
@@ -55,15 +62,25 @@ impl std::fmt::Display for Disagreement {
             Self::ExitStatus { failures } => {
                 write!(f, "the session ended with status 0 after {failures} failures")
             }
+            Self::ProcessExit { expected, actual } => {
+                write!(f, "the runner ended with status {expected}, its process with {actual}")
+            }
         }
     }
 }
 
 /// Everything that two sources disagree about; empty in an honest run. What a source does not say (no
 /// totals printed with `-qq`, a process that died) is no disagreement.
-pub fn cross_check(report: &Report, stdout: &[u8]) -> Vec<Disagreement> {
+///
+/// `status` is the exit code of the process, where it was not killed.
+pub fn cross_check(report: &Report, stdout: &[u8], status: Option<i32>) -> Vec<Disagreement> {
     let mut found: Vec<Disagreement> =
         report.faults.iter().map(|fault| Disagreement::Stream { fault: fault.clone() }).collect();
+    if let (Some(expected), Some(actual)) = (report.process_exit, status)
+        && expected != actual
+    {
+        found.push(Disagreement::ProcessExit { expected, actual });
+    }
     let Some(totals) = &report.totals else {
         return found;
     };

@@ -1,1 +1,38 @@
-//! Gold runs and what they prove: schedule, records, verdict.
+//! Runs and verdicts: patches are applied and rebuilt once per phase, tests run in fresh containers, every
+//! run is a record, and verdicts are pure functions of records.
+//!
+//! ```text
+//! <store>/runs/<key>/
+//!   record.json    RunRecord, canonical
+//!   stdout stderr  as the container wrote them
+//!   report         the runner's stream
+//! ```
+
+mod apply;
+mod bound;
+mod derive;
+mod error;
+mod execute;
+mod judge;
+mod near;
+mod patch;
+mod reading;
+mod record;
+mod records;
+mod verdict;
+
+pub use bound::upper_bound;
+pub use derive::{DeriveError, Derived, derive_lists};
+pub use error::Error;
+pub use execute::{RunPlan, execute, run_key};
+pub use judge::judge;
+pub use near::{NearMiss, Nearness};
+pub use patch::{PatchedFile, patched_files, test_files};
+pub use record::{
+    LogRef, PatchName, PatchRef, Phase, Profile, RECORD_VERSION, RunOutcome, RunRecord,
+};
+pub use records::{LogKind, load, log_path};
+pub use verdict::{
+    Effect, FlakyTest, Lists, MissingTest, Policy, Reason, Rule, Status, VERDICT_VERSION, Verdict,
+    Warning,
+};

@@ -82,7 +82,7 @@ impl Run {
     }
 
     fn check(&self) -> Vec<Disagreement> {
-        cross_check(&self.report, &self.stdout)
+        cross_check(&self.report, &self.stdout, self.status.code())
     }
 }
 

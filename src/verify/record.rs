@@ -1,0 +1,258 @@
+//! The record of one run: what went in, by digest, and what came out.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::base::Digest;
+use crate::image::Layer;
+use crate::results::{Disagreement, TestResult};
+use crate::runtime::{ExitStatus, Gap, NetworkAttempts};
+
+/// The version that is written.
+pub const RECORD_VERSION: u64 = 1;
+
+/// Which patches are applied.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// The test patch only.
+    Pre,
+    /// The gold patch and the test patch.
+    Post,
+}
+
+impl Phase {
+    /// The word of the stored form.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pre => "pre",
+            Self::Post => "post",
+        }
+    }
+}
+
+/// The conditions of a run.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profile {
+    /// Those of the spec, nothing shifted.
+    Plain,
+}
+
+/// A patch by its role.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum PatchName {
+    /// The row's fix.
+    Gold,
+    /// The row's tests.
+    Test,
+}
+
+impl PatchName {
+    /// The word of the stored form.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Gold => "gold",
+            Self::Test => "test",
+        }
+    }
+}
+
+/// A patch that was applied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PatchRef {
+    /// Its role.
+    pub name: PatchName,
+    /// Digest of its bytes as they were applied.
+    pub sha256: Digest,
+    /// Length in bytes.
+    pub size: u64,
+    /// Whether a missing last newline was added before.
+    pub normalised: bool,
+}
+
+/// A log by digest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct LogRef {
+    /// Digest.
+    pub sha256: Digest,
+    /// Length in bytes.
+    pub size: u64,
+}
+
+/// How a run ended (DESIGN.md section 7).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum RunOutcome {
+    /// Tests ran, and their results can be read.
+    Completed,
+    /// Killed for the wall limit; what was streamed is kept.
+    Timeout,
+    /// Killed for the memory limit.
+    Oom,
+    /// Killed for the disk limit.
+    DiskFull,
+    /// A rebuild command failed.
+    BuildFailed {
+        /// Exit code, signal, timeout ...
+        how: String,
+        /// The last lines it printed.
+        tail: String,
+    },
+    /// A patch does not apply, or only in part; nothing of it was kept.
+    PatchError {
+        /// Which.
+        patch: PatchName,
+        /// The file that it stops at, where git names one.
+        file: Option<String>,
+        /// The hunk of that file, from 1, where git names its line.
+        hunk: Option<u64>,
+        /// git's words.
+        message: String,
+    },
+    /// It broke before the first test.
+    EnvError {
+        /// How.
+        reason: String,
+    },
+    /// Sources that should agree do not: the results are not to be trusted.
+    ParserError {
+        /// About what.
+        problems: Vec<Disagreement>,
+    },
+    /// Our own fault: no statement about the instance.
+    InfraError {
+        /// What failed.
+        reason: String,
+    },
+}
+
+impl RunOutcome {
+    /// The word of the stored form.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Timeout => "timeout",
+            Self::Oom => "oom",
+            Self::DiskFull => "disk-full",
+            Self::BuildFailed { .. } => "build-failed",
+            Self::PatchError { .. } => "patch-error",
+            Self::EnvError { .. } => "env-error",
+            Self::ParserError { .. } => "parser-error",
+            Self::InfraError { .. } => "infra-error",
+        }
+    }
+
+    /// One line for people: what happened.
+    pub fn explain(&self) -> String {
+        match self {
+            Self::Completed => "completed".to_owned(),
+            Self::Timeout => "killed at the wall limit".to_owned(),
+            Self::Oom => "killed at the memory limit".to_owned(),
+            Self::DiskFull => "killed at the disk limit".to_owned(),
+            Self::BuildFailed { how, tail } => {
+                let last = tail.trim_end().lines().next_back().unwrap_or_default();
+                format!("the rebuild failed ({how}): {last}")
+            }
+            Self::PatchError { patch, file, hunk, message } => {
+                let place = match (file, hunk) {
+                    (Some(file), Some(hunk)) => format!(" at hunk {hunk} of {file}"),
+                    (Some(file), None) => format!(" at {file}"),
+                    _ => String::new(),
+                };
+                let first = message.lines().next().unwrap_or_default();
+                format!("the {} patch does not apply{place}: {first}", patch.as_str())
+            }
+            Self::EnvError { reason } => format!("broke before the first test: {reason}"),
+            Self::ParserError { problems } => match problems.first() {
+                Some(first) => format!("the results cannot be trusted: {first}"),
+                None => "the results cannot be trusted".to_owned(),
+            },
+            Self::InfraError { reason } => format!("hallmark's own failure: {reason}"),
+        }
+    }
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct RunRecord {
+    /// [`RECORD_VERSION`].
+    pub version: u64,
+    /// The run's key: digest of all its inputs.
+    pub key: Digest,
+    /// The instance.
+    pub instance: String,
+    /// Which patches.
+    pub phase: Phase,
+    /// Number of this run among those of its phase and profile, from 0.
+    pub repeat: u32,
+    /// Conditions.
+    pub profile: Profile,
+    /// Key of the instance image.
+    pub image: Digest,
+    /// The spec's run-hash.
+    pub run_hash: Digest,
+    /// Digest of the source of the runner that reported.
+    pub runner: Digest,
+    /// The patches, in the order of application.
+    pub patches: Vec<PatchRef>,
+    /// Layers over the image's that hold the patches and what was rebuilt.
+    pub layers: Vec<Layer>,
+    /// The command inside the container; empty when it came to none.
+    pub command: Vec<String>,
+    /// How the run ended.
+    pub outcome: RunOutcome,
+    /// How the command ended.
+    pub status: Option<ExitStatus>,
+    /// Whether the runner itself came to its end.
+    pub session_ended: bool,
+    /// How many tests were collected, where collection ended.
+    pub collected: Option<u64>,
+    /// Outcome per test id.
+    pub tests: BTreeMap<String, TestResult>,
+    /// Modules that could not be collected, with the reason.
+    pub collection_errors: BTreeMap<String, String>,
+    /// Modules that were skipped whole, with the reason.
+    pub collection_skips: BTreeMap<String, String>,
+    /// The secret of this run's report: it lets an audit read the stream again.
+    pub nonce: String,
+    /// All of standard output.
+    pub stdout: LogRef,
+    /// All of standard error.
+    pub stderr: LogRef,
+    /// The runner's stream.
+    pub report: LogRef,
+    /// Wall time in seconds.
+    pub wall: f64,
+    /// User and system time in seconds, where known.
+    pub cpu: Option<f64>,
+    /// Peak memory in bytes, where known.
+    pub peak_memory: Option<u64>,
+    /// Whether the kernel killed something in it for the memory limit.
+    pub oom_killed: bool,
+    /// Tries to leave the container by network, where counted.
+    pub network_attempts: Option<NetworkAttempts>,
+    /// What the host could not give.
+    pub gaps: Vec<Gap>,
+    /// How many runs the machine made at once.
+    pub slots: u32,
+}
+
+impl RunRecord {
+    /// The outcome of a test; missing when the run says nothing of it.
+    pub fn outcome_of(&self, id: &str) -> crate::results::Outcome {
+        self.tests.get(id).map_or(crate::results::Outcome::Missing, |result| result.outcome)
+    }
+}
