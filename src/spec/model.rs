@@ -156,6 +156,19 @@ pub struct RunLimits {
     pub test_timeout: f64,
 }
 
+impl RunLimits {
+    /// What holds where a spec is silent: one core, 4 GiB, 4,096 processes, Docker's 64 MiB of /dev/shm,
+    /// SWE-bench's half hour for the command, and five minutes for one test.
+    pub const DEFAULT: Self = Self {
+        cpus: 1.0,
+        memory: 4 << 30,
+        pids: 4096,
+        shm: 64 << 20,
+        timeout: 1800.0,
+        test_timeout: 300.0,
+    };
+}
+
 impl Spec {
     /// Digest of what the environment is made from: changing a timeout or the test command does not
     /// change it.
