@@ -3,6 +3,7 @@
 mod base;
 mod command;
 mod deb;
+mod debs;
 mod error;
 mod git_index;
 mod history;
@@ -15,6 +16,7 @@ mod step;
 pub mod wheel;
 
 pub use base::base;
+pub use debs::system_packages;
 pub use error::Error;
 pub use instance::instance;
 pub use patches::{GoldFile, Patches, patches};

@@ -71,6 +71,24 @@ pub enum Error {
         /// What there is.
         found: Vec<String>,
     },
+    /// apt finds no plan, or one that changes the base.
+    #[error("apt cannot add these packages to {suite}: {problem}")]
+    Solver {
+        /// The suite.
+        suite: String,
+        /// What apt says, or what is wrong with its plan.
+        problem: String,
+    },
+    /// apt would choose other packages for a base than its lock has.
+    #[error("the lock of {suite} is not what apt chooses: apt adds [{}], apt leaves out [{}]", missing.join(", "), extra.join(", "))]
+    Closure {
+        /// The suite.
+        suite: String,
+        /// What apt has and the lock has not.
+        missing: Vec<String>,
+        /// What the lock has and apt has not.
+        extra: Vec<String>,
+    },
     /// A dependency that nothing in the suite meets.
     #[error("nothing in {suite} meets `{clause}`, which {package} depends on")]
     Unmet {
@@ -96,6 +114,9 @@ impl Error {
             Self::Expired { .. } => {
                 Some("the mirror is behind: use another one (`HALLMARK_DEBIAN_MIRROR`)".to_owned())
             }
+            Self::Closure { .. } => Some(
+                "name the package that apt takes in the base's definition, so that both choose it".to_owned(),
+            ),
             Self::NoPackage { similar, .. } if !similar.is_empty() => {
                 Some(format!("did you mean {}?", similar.join(" or ")))
             }

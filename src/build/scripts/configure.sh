@@ -27,8 +27,8 @@ rm -rf /var/cache/ldconfig/aux-cache /var/log/dpkg.log /var/log/alternatives.log
     /var/log/apt/* /var/lib/dpkg/*-old /var/lib/dpkg/lock /var/lib/dpkg/lock-frontend \
     /var/lib/dpkg/triggers/Lock /var/cache/debconf/*-old \
     /etc/passwd- /etc/group- /etc/shadow- /etc/gshadow- /etc/subuid- /etc/subgid- /etc/.pwd.lock \
-    /var/lib/apt/lists/* /var/lib/apt/extended_states /var/cache/apt/*.bin /var/cache/apt/archives/*.deb \
-    /run/* /tmp/* /tmp/.[!.]* /var/tmp/*
+    /var/lib/apt/lists/* /var/lib/apt/extended_states /var/cache/apt/*.bin /var/cache/apt/archives/*.deb
+find /run /tmp /var/tmp -mindepth 1 ! -path /run/lock -delete
 test ! -e /etc/machine-id || : > /etc/machine-id
 if test -f /var/lib/dpkg/triggers/File && ! LC_ALL=C sort -c /var/lib/dpkg/triggers/File 2> /dev/null; then
     LC_ALL=C sort -o /var/lib/dpkg/triggers/File /var/lib/dpkg/triggers/File

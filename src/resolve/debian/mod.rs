@@ -7,10 +7,12 @@ mod closure;
 mod index;
 mod keyring;
 mod lock;
+mod packages;
 mod release;
 
 pub use closure::{closure, closure_of};
 pub use index::{Clause, Index, Package};
 pub use keyring::Keyring;
 pub use lock::{lock_base, lock_base_with};
+pub use packages::{check_closure, lock_packages};
 pub use release::Release;
