@@ -1,4 +1,11 @@
 //! Tests of `image`: trees, layers, archives and OCI layouts.
 
 mod commit;
+mod full_disk;
+mod hostile;
+mod layout;
+mod memory;
+mod overlay;
+mod property;
 mod support;
+mod tree_digest;

@@ -110,3 +110,72 @@ pub(crate) fn is_root(test: &str) -> bool {
 pub(crate) fn skip(test: &str, reason: &str) {
     eprintln!("skipped {test}: {reason}");
 }
+/// Whether a program is installed; says so when not.
+pub(crate) fn has_program(test: &str, program: &str) -> bool {
+    let found = std::process::Command::new(program).arg("--version").output().is_ok();
+    if !found {
+        skip(test, &format!("{program} is not installed"));
+    }
+    found
+}
+
+/// Runs a program that must succeed, and gives what it printed.
+pub(crate) fn run(program: &str, arguments: &[&std::ffi::OsStr]) -> Vec<u8> {
+    let output = std::process::Command::new(program).args(arguments).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{program} {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    output.stdout
+}
+
+/// An overlay mount over unpacked layers, as the runtime makes it; gone when dropped.
+pub(crate) struct Overlay {
+    folder: tempfile::TempDir,
+}
+
+impl Overlay {
+    /// Mounts `layers` (bottom first) under a fresh upper dir.
+    pub(crate) fn mount(shop: &Shop, layers: &[Layer]) -> Self {
+        let folder = shop.store.scratch_dir("overlay").unwrap();
+        for name in ["upper", "work", "merged"] {
+            fs_err::create_dir(folder.path().join(name)).unwrap();
+        }
+        let lowers: Vec<String> = layers
+            .iter()
+            .rev()
+            .map(|layer| shop.store.layer_path(&layer.diff_id).to_str().unwrap().to_owned())
+            .collect();
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let options = format!(
+            "userxattr,lowerdir={},upperdir={},workdir={}",
+            lowers.join(":"),
+            path("upper"),
+            path("work")
+        );
+        let arguments = ["-t", "overlay", "overlay", "-o", &options, &path("merged")];
+        run("mount", &arguments.map(std::ffi::OsStr::new));
+        Self { folder }
+    }
+
+    pub(crate) fn root(&self) -> PathBuf {
+        self.folder.path().join("merged")
+    }
+
+    /// Unmounts and gives the upper dir.
+    pub(crate) fn upper(self) -> PathBuf {
+        let upper = self.folder.path().join("upper");
+        let taken = self.folder.path().with_extension("upper");
+        run("umount", &[self.root().as_os_str()]);
+        fs_err::rename(upper, &taken).unwrap();
+        taken
+    }
+}
+
+impl Drop for Overlay {
+    fn drop(&mut self) {
+        // Unmounted before when the upper dir was taken.
+        let _ = std::process::Command::new("umount").arg(self.root()).output();
+    }
+}
