@@ -95,18 +95,24 @@ impl RunPlan<'_> {
 
 /// The key of a run: the digest of all that it depends on.
 pub fn run_key(image: &Image, plan: &RunPlan<'_>) -> Result<Digest, Error> {
-    let patches: Vec<Digest> = plan.patches().iter().map(|patch| patch.reference.sha256).collect();
-    Ok(canon::digest(&serde_json::json!({
+    record_key(&blank(image, plan, Digest::of(b""))?, &plan.spec.commands.rebuild)
+        .map_err(Error::from)
+}
+
+/// The key that a record must have by its own inputs and the rebuild commands of its spec.
+pub fn record_key(record: &RunRecord, rebuild: &[String]) -> Result<Digest, crate::base::Error> {
+    let patches: Vec<Digest> = record.patches.iter().map(|patch| patch.sha256).collect();
+    canon::digest(&serde_json::json!({
         "step": "verify.run/1",
-        "image": image.key,
-        "phase": plan.phase,
+        "image": record.image,
+        "phase": record.phase,
         "patches": patches,
-        "rebuild": plan.spec.commands.rebuild,
-        "run-hash": plan.spec.run_hash()?,
-        "runner": runner_digest(),
-        "profile": plan.profile,
-        "repeat": plan.repeat,
-    }))?)
+        "rebuild": rebuild,
+        "run-hash": record.run_hash,
+        "runner": record.runner,
+        "profile": record.profile,
+        "repeat": record.repeat,
+    }))
 }
 
 /// Makes a run, or finds its record. The record is stored with its logs before it is returned, unless the run
@@ -171,7 +177,12 @@ fn attempt(
     let empty = scratch.path().join("empty");
     fs_err::write(&empty, "")?;
     let mut record = blank(image, plan, key)?;
-    match prepare(bench, image, plan, &plan.patches(), &output)? {
+    let patches = plan.patches();
+    for patch in &patches {
+        // As they were applied: an audit hashes them again.
+        bench.store.put_blob(&patch.bytes)?;
+    }
+    match prepare(bench, image, plan, &patches, &output)? {
         Prepared::Stopped(outcome, log) => {
             record.outcome = outcome;
             fill_log(&mut record, &log)?;

@@ -24,7 +24,7 @@ mod verdict;
 pub use bound::upper_bound;
 pub use derive::{DeriveError, Derived, derive_lists};
 pub use error::Error;
-pub use execute::{RunPlan, execute, run_key};
+pub use execute::{RunPlan, execute, record_key, run_key};
 pub use judge::judge;
 pub use near::{NearMiss, Nearness};
 pub use patch::{PatchedFile, patched_files, test_files};
