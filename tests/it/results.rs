@@ -64,6 +64,11 @@ fn pythons() -> &'static [PathBuf] {
     })
 }
 
+/// An interpreter that has pip.
+pub(crate) fn python_with_pip() -> Option<&'static Path> {
+    pythons().last().map(PathBuf::as_path)
+}
+
 struct Run {
     report: Report,
     stdout: Vec<u8>,

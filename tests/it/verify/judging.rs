@@ -1,0 +1,307 @@
+//! The judge and the derivation of lists, over records made by hand.
+
+use std::collections::BTreeMap;
+
+use hallmark::base::{Digest, canon};
+use hallmark::results::{Outcome, TestResult};
+use hallmark::runtime::Gap;
+use hallmark::verify::{
+    DeriveError, Effect, Lists, LogRef, PatchName, Phase, Policy, Profile, Rule, RunOutcome,
+    RunRecord, Status, Warning, derive_lists, judge, upper_bound,
+};
+
+/// A record whose tests are written `name=letter`: p, f, e, s, x.
+pub(crate) fn record(phase: Phase, repeat: u32, tests: &str) -> RunRecord {
+    let nothing = LogRef { sha256: Digest::of(b""), size: 0 };
+    let outcome = |letter: &str| match letter {
+        "p" => Outcome::Passed,
+        "f" => Outcome::Failed,
+        "e" => Outcome::Error,
+        "s" => Outcome::Skipped,
+        "x" => Outcome::Xfailed,
+        other => panic!("{other}"),
+    };
+    let tests: BTreeMap<String, TestResult> = tests
+        .split(',')
+        .filter(|one| !one.is_empty())
+        .map(|one| {
+            let (id, letter) = one.rsplit_once('=').unwrap();
+            let result =
+                TestResult { outcome: outcome(letter), seconds: 0.0, reason: None, reruns: 0 };
+            (id.to_owned(), result)
+        })
+        .collect();
+    RunRecord {
+        version: 1,
+        key: Digest::of(format!("{phase:?} {repeat}")),
+        instance: "i".to_owned(),
+        phase,
+        repeat,
+        profile: Profile::Plain,
+        image: Digest::of("image"),
+        run_hash: Digest::of("run"),
+        runner: Digest::of("runner"),
+        patches: Vec::new(),
+        layers: Vec::new(),
+        command: Vec::new(),
+        outcome: RunOutcome::Completed,
+        status: None,
+        session_ended: true,
+        collected: Some(tests.len() as u64),
+        tests,
+        collection_errors: BTreeMap::new(),
+        collection_skips: BTreeMap::new(),
+        nonce: String::new(),
+        stdout: nothing,
+        stderr: nothing,
+        report: nothing,
+        wall: 1.0,
+        cpu: None,
+        peak_memory: None,
+        oom_killed: false,
+        network_attempts: None,
+        gaps: Vec::new(),
+        slots: 1,
+    }
+}
+
+fn runs(phase: Phase, tests: &[&str]) -> Vec<RunRecord> {
+    (0..).zip(tests).map(|(repeat, tests)| record(phase, repeat, tests)).collect()
+}
+
+fn lists(fail: &[&str], pass: &[&str]) -> Lists {
+    let owned = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
+    Lists { fail_to_pass: owned(fail), pass_to_pass: owned(pass) }
+}
+
+/// A policy that three runs can meet.
+fn three() -> Policy {
+    Policy { name: "three".to_owned(), runs: 3, ..Policy::benchmark() }
+}
+
+#[test]
+fn each_rule_decides_on_its_own() {
+    let good = ["a=p,b=p"; 3];
+    let bad = ["a=f,b=p"; 3];
+    let cases: [(&str, [&str; 3], [&str; 3], Status, Rule); 12] = [
+        ("clean", bad, good, Status::Admitted, Rule::EnoughCleanRuns),
+        ("missing before", ["b=p"; 3], good, Status::Admitted, Rule::EnoughCleanRuns),
+        ("skipped before", ["a=s,b=p"; 3], good, Status::Admitted, Rule::EnoughCleanRuns),
+        (
+            "passes before once",
+            ["a=f,b=p", "a=p,b=p", "a=f,b=p"],
+            good,
+            Status::Rejected,
+            Rule::NothingFailsBefore,
+        ),
+        ("F2P fails after", bad, ["a=f,b=p"; 3], Status::Rejected, Rule::FailToPassFailsAfter),
+        ("F2P missing after", bad, ["b=p"; 3], Status::Rejected, Rule::FailToPassFailsAfter),
+        ("F2P skipped after", bad, ["a=s,b=p"; 3], Status::Rejected, Rule::FailToPassFailsAfter),
+        (
+            "F2P flaky",
+            bad,
+            ["a=p,b=p", "a=f,b=p", "a=p,b=p"],
+            Status::Rejected,
+            Rule::FailToPassIsFlaky,
+        ),
+        ("P2P fails after", bad, ["a=p,b=e"; 3], Status::Rejected, Rule::PassToPassFailsAfter),
+        ("P2P missing after", bad, ["a=p"; 3], Status::Rejected, Rule::PassToPassFailsAfter),
+        // After a quarantine the clean runs start again: one is too few.
+        (
+            "P2P flaky",
+            bad,
+            ["a=p,b=p", "a=p,b=f", "a=p,b=p"],
+            Status::Provisional,
+            Rule::PassToPassIsFlaky,
+        ),
+        ("P2P xfails", ["a=f,b=x"; 3], ["a=p,b=x"; 3], Status::Admitted, Rule::EnoughCleanRuns),
+    ];
+    for (name, pre, post, status, rule) in cases {
+        let verdict = judge(
+            &lists(&["a"], &["b"]),
+            &runs(Phase::Pre, &pre),
+            &runs(Phase::Post, &post),
+            &three(),
+        );
+        assert_eq!(verdict.status, status, "{name}: {verdict:?}");
+        assert!(verdict.reasons.iter().any(|reason| reason.rule == rule), "{name}: {verdict:?}");
+        let strongest = verdict.reasons[0].effect;
+        assert_eq!(strongest == Effect::Rejects, status == Status::Rejected, "{name}");
+    }
+}
+
+#[test]
+fn outcomes_of_runs_count_as_evidence() {
+    let cases: [(Phase, RunOutcome, Status, Option<Rule>); 9] = [
+        (Phase::Post, RunOutcome::Timeout, Status::Rejected, Some(Rule::BrokenAfter)),
+        (Phase::Post, RunOutcome::Oom, Status::Rejected, Some(Rule::BrokenAfter)),
+        (Phase::Post, RunOutcome::DiskFull, Status::Rejected, Some(Rule::BrokenAfter)),
+        (
+            Phase::Post,
+            RunOutcome::BuildFailed { how: "exit code 1".to_owned(), tail: String::new() },
+            Status::Rejected,
+            Some(Rule::BrokenAfter),
+        ),
+        (
+            Phase::Post,
+            RunOutcome::EnvError { reason: "no".to_owned() },
+            Status::Rejected,
+            Some(Rule::BrokenAfter),
+        ),
+        (
+            Phase::Post,
+            RunOutcome::ParserError { problems: Vec::new() },
+            Status::Rejected,
+            Some(Rule::BrokenAfter),
+        ),
+        (
+            Phase::Pre,
+            RunOutcome::PatchError {
+                patch: PatchName::Test,
+                file: Some("x".to_owned()),
+                hunk: Some(2),
+                message: "error".to_owned(),
+            },
+            Status::Rejected,
+            Some(Rule::BrokenBefore),
+        ),
+        // An import error before the fix is what the fix is for.
+        (Phase::Pre, RunOutcome::EnvError { reason: "import".to_owned() }, Status::Admitted, None),
+        (
+            Phase::Post,
+            RunOutcome::InfraError { reason: "ours".to_owned() },
+            Status::Provisional,
+            Some(Rule::TooFewRuns),
+        ),
+    ];
+    for (phase, outcome, status, rule) in cases {
+        let mut pre = runs(Phase::Pre, &["a=f,b=p"; 3]);
+        let mut post = runs(Phase::Post, &["a=p,b=p"; 3]);
+        let broken = if phase == Phase::Pre { &mut pre[1] } else { &mut post[1] };
+        broken.outcome = outcome.clone();
+        broken.tests.clear();
+        let verdict = judge(&lists(&["a"], &["b"]), &pre, &post, &three());
+        assert_eq!(verdict.status, status, "{outcome:?}: {verdict:?}");
+        if let Some(rule) = rule {
+            assert!(verdict.reasons.iter().any(|reason| reason.rule == rule), "{verdict:?}");
+        }
+    }
+}
+
+#[test]
+fn three_runs_and_missing_limits_are_provisional() {
+    let pre = runs(Phase::Pre, &["a=f"; 3]);
+    let mut post = runs(Phase::Post, &["a=p"; 3]);
+    let verdict = judge(&lists(&["a"], &[]), &pre, &post, &Policy::default());
+    assert_eq!((verdict.status, verdict.runs), (Status::Provisional, 3));
+    assert!((verdict.bound - 0.631_597).abs() < 1e-6, "{}", verdict.bound);
+    assert!(
+        verdict.summary().contains("0 of 3 runs failed, rate below 63.2 %"),
+        "{}",
+        verdict.summary()
+    );
+    assert!(verdict.warnings.contains(&Warning::FailToPassIsEverything));
+    post[0].gaps = vec![Gap::MemoryLimit];
+    let verdict = judge(&lists(&["a"], &[]), &pre, &post, &three());
+    assert_eq!(verdict.status, Status::Provisional);
+    assert_eq!(verdict.reasons[0].rule, Rule::NoMemoryLimit);
+    // 29 clean runs meet the default.
+    let post = runs(Phase::Post, &["a=p"; 29]);
+    let verdict = judge(&lists(&["a"], &[]), &pre, &post, &Policy::default());
+    assert_eq!((verdict.status, verdict.failures), (Status::Admitted, 0));
+    assert!(verdict.bound < 0.1);
+    assert!((verdict.bound - upper_bound(29, 0, 0.95)).abs() < f64::EPSILON);
+    let verdict = judge(&lists(&["a"], &[]), &[], &[], &Policy::default());
+    assert_eq!((verdict.status, verdict.runs), (Status::Provisional, 0));
+    assert_eq!(judge(&lists(&[], &["a"]), &pre, &post, &three()).status, Status::Rejected);
+}
+
+#[test]
+fn a_quarantine_starts_the_count_again() {
+    let mut tests = vec!["a=p,b=p"; 2];
+    tests.push("a=p,b=f");
+    tests.extend(["a=p,b=p"; 3]);
+    let (pre, post) = (runs(Phase::Pre, &["a=f,b=p"; 3]), runs(Phase::Post, &tests));
+    let verdict = judge(&lists(&["a"], &["b"]), &pre, &post, &three());
+    assert_eq!(verdict.status, Status::AdmittedWithQuarantine);
+    assert_eq!((verdict.runs, verdict.failures, verdict.quarantined), (3, 0, vec!["b".to_owned()]));
+    let flaky = &verdict.flaky[0];
+    assert_eq!(flaky.outcomes, BTreeMap::from([(Outcome::Passed, 5), (Outcome::Failed, 1)]));
+    let strict = Policy { quarantine: false, ..three() };
+    let verdict = judge(&lists(&["a"], &["b"]), &pre, &post, &strict);
+    assert_eq!((verdict.status, verdict.runs, verdict.failures), (Status::Rejected, 6, 1));
+}
+
+#[test]
+fn clipped_ids_are_matched_and_reported() {
+    let pre = runs(Phase::Pre, &["t::a[x y]=f,t::b[x y]=p,t::b[x z]=p"; 3]);
+    let post = runs(Phase::Post, &["t::a[x y]=p,t::b[x y]=p,t::b[x z]=p"; 3]);
+    let verdict = judge(&lists(&["t::a[x"], &[]), &pre, &post, &three());
+    assert_eq!(verdict.status, Status::Admitted, "{verdict:?}");
+    assert_eq!(verdict.missing[0].taken_for.as_deref(), Some("t::a[x y]"));
+    let verdict = judge(&lists(&["t::a[x"], &["t::b[x"]), &pre, &post, &three());
+    assert_eq!(verdict.status, Status::Rejected);
+    let missing = verdict.missing.iter().find(|one| one.id == "t::b[x").unwrap();
+    assert_eq!((missing.taken_for.as_ref(), missing.near.len()), (None, 2));
+}
+
+#[test]
+fn a_published_test_that_passes_before_is_reported_and_not_fatal() {
+    let pre = runs(Phase::Pre, &["a=f,c=p"; 3]);
+    let post = runs(Phase::Post, &["a=p,c=p"; 3]);
+    let verdict = judge(&lists(&["a", "c"], &[]), &pre, &post, &three());
+    assert_eq!(verdict.status, Status::Admitted);
+    assert!(verdict.warnings.contains(&Warning::PassesBefore { tests: vec!["c".to_owned()] }));
+}
+
+#[test]
+fn replaying_records_gives_the_same_bytes() {
+    let pre = runs(Phase::Pre, &["a=f,b=p"; 3]);
+    let post = runs(Phase::Post, &["a=p,b=p", "a=p,b=f", "a=p,b=p"]);
+    let expected = lists(&["a"], &["b"]);
+    let first = canon::to_vec(&judge(&expected, &pre, &post, &three())).unwrap();
+    let shuffled: Vec<RunRecord> = [2, 0, 1].map(|at: usize| post[at].clone()).into();
+    let replayed: Vec<RunRecord> = shuffled
+        .iter()
+        .map(|run| serde_json::from_slice(&canon::to_vec(run).unwrap()).unwrap())
+        .collect();
+    let again = judge(&lists(&["a", "a"], &["b"]), &pre, &replayed, &three());
+    assert_eq!(canon::to_vec(&again).unwrap(), first);
+    let read: hallmark::verify::Verdict = serde_json::from_slice(&first).unwrap();
+    assert_eq!(canon::to_vec(&read).unwrap(), first);
+}
+
+#[test]
+fn lists_are_derived_from_every_repeat() {
+    let pre = runs(Phase::Pre, &["f=f,p=p,u=f,s=s,b=f,r=p,g=p,e=e,x=x"; 2]);
+    let post = runs(
+        Phase::Post,
+        &["f=p,p=p,u=p,s=p,b=f,r=f,n=p,e=p,once=p,x=p", "f=p,p=p,u=f,s=p,b=f,r=f,n=p,e=p,x=p"],
+    );
+    let derived = derive_lists(&pre, &post).unwrap();
+    assert_eq!(derived.lists, lists(&["e", "f", "n"], &["p"]));
+    assert_eq!(derived.unstable, ["once", "u"]);
+    assert_eq!(derived.fail_both, ["b"]);
+    assert_eq!(derived.pass_to_fail, ["r"]);
+    assert_eq!(derived.skipped, ["s", "x"]);
+    assert_eq!(derived.gone, ["g"]);
+}
+
+#[test]
+fn instances_without_fail_to_pass_are_refused_with_the_reason() {
+    let same = runs(Phase::Pre, &["a=p,b=f"]);
+    let error = derive_lists(&same, &runs(Phase::Post, &["a=p,b=f"])).unwrap_err();
+    assert_eq!(error, DeriveError::NoFailToPass { passed: 1, failed: 1, skipped: 0, unstable: 0 });
+    let mut broken = runs(Phase::Post, &["a=p"]);
+    broken[0].outcome = RunOutcome::Timeout;
+    assert!(matches!(
+        derive_lists(&same, &broken),
+        Err(DeriveError::Broken { phase: "after", .. })
+    ));
+    assert!(matches!(derive_lists(&[], &broken), Err(DeriveError::NoRuns { phase: "before" })));
+    // Before the fix a run may break off.
+    let mut pre = runs(Phase::Pre, &[""]);
+    pre[0].outcome = RunOutcome::EnvError { reason: "import".to_owned() };
+    let derived = derive_lists(&pre, &runs(Phase::Post, &["a=p"])).unwrap();
+    assert_eq!(derived.lists, lists(&["a"], &[]));
+}
