@@ -7,6 +7,7 @@ mod contract;
 #[cfg(target_os = "linux")]
 pub mod embedded;
 mod error;
+pub mod fake;
 mod workbench;
 
 pub use contract::{

@@ -2,5 +2,9 @@
 //!
 //! They run as root on a Debian-like host; elsewhere they say that they are skipped.
 
+mod attacks;
 mod basics;
+mod killed;
+mod limits;
+mod network;
 mod scaffold;

@@ -2,21 +2,22 @@
 
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::super::{
-    Error, ExitStatus, Gap, Network, NetworkAttempts, Root, RunLog, RunSpec, Runtime,
+    Error, ExitStatus, Gap, Mount, Network, NetworkAttempts, Root, RunLog, RunSpec, Runtime,
 };
-use super::idmap;
+use super::cgroup::{Group, Hierarchy};
+use super::disk::DiskWatch;
 use super::intercept::LAUNCHER;
-use super::protocol::{Frame, Hole, MountRequest, Request, RootRequest, send};
+use super::protocol::{Frame, MountRequest, Request, RootRequest, send};
+use super::session::{self, RunFolder, Session, make_targets};
 use super::watch::{Outcome, Watch};
+use super::{idmap, seccomp};
 use crate::base::{Cancel, Store};
 
 /// The runtime that needs nothing installed.
@@ -24,10 +25,29 @@ pub struct Embedded {
     store: Store,
     launcher: PathBuf,
     maps: (String, String),
+    filters: Vec<Vec<u8>>,
+    hierarchy: Hierarchy,
+    session: Session,
     gaps: Vec<Gap>,
-    /// An empty tree with what every container is mounted on, below all layers: so that nothing is made
-    /// in an upper dir just to mount on it.
-    skeleton: tempfile::TempDir,
+    options: Options,
+}
+
+/// Ways of doing the same that hosts differ in, for tests.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy)]
+pub struct Options {
+    /// Stack layers by mount(2) as kernels before 6.7 must.
+    pub classic_overlay: bool,
+    /// Make a black hole, or do as on a host that cannot.
+    pub black_hole: bool,
+    /// Use cgroups, or do as on a host that has none.
+    pub cgroups: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { classic_overlay: false, black_hole: true, cgroups: true }
+    }
 }
 
 /// An error of a system call, with what was being done.
@@ -36,46 +56,78 @@ pub(super) fn system(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Erro
 }
 
 impl Embedded {
-    /// Finds out what the host can give. `launcher` is this binary (or one whose `main` calls
-    /// [`super::intercept`]).
+    /// Finds out what the host can give, and sweeps what dead runs left. `launcher` is this binary (or
+    /// one whose `main` calls [`super::intercept`]).
     pub fn new(store: &Store, launcher: PathBuf) -> Result<Self, Error> {
-        let maps = idmap::own().map_err(system("read the id maps"))?;
-        let mut gaps = Vec::new();
-        if idmap::count(&maps.0) < 2 {
-            gaps.push(Gap::SingleId);
-        }
-        let skeleton = store.scratch_dir("skeleton")?;
-        let targets = ["/dev", "/proc", "/sys"].map(|path| (path, true));
-        let files = ["/etc/hosts", "/etc/hostname", "/etc/resolv.conf"].map(|path| (path, false));
-        make_targets(skeleton.path(), targets.into_iter().chain(files))
-            .map_err(system("make the skeleton"))?;
-        Ok(Self { store: store.clone(), launcher, maps, gaps, skeleton })
+        Self::with_options(store, launcher, Options::default())
     }
 
-    fn request(&self, root: Root<'_>, spec: &RunSpec, scratch: &Path) -> Result<Request, Error> {
+    #[doc(hidden)]
+    pub fn with_options(store: &Store, launcher: PathBuf, options: Options) -> Result<Self, Error> {
+        let maps = idmap::own().map_err(system("read the id maps"))?;
+        let single_id = idmap::count(&maps.0) < 2 || idmap::count(&maps.1) < 2;
+        let filters = seccomp::programs(single_id).map_err(|error| Error::Launcher {
+            message: format!("the seccomp filter does not compile: {error}"),
+        })?;
+        let hierarchy = Hierarchy::find().map_err(system("find the cgroups"))?;
+        let session = Session::create(store.scratch()).map_err(system("make a scratch folder"))?;
+        let mut gaps = Vec::new();
+        for (given, gap) in
+            hierarchy.limits().into_iter().zip([Gap::MemoryLimit, Gap::PidsLimit, Gap::CpuLimit])
+        {
+            if !given || !options.cgroups {
+                gaps.push(gap);
+            }
+        }
+        if !options.black_hole || !Path::new("/dev/net/tun").exists() {
+            gaps.push(Gap::BlackHole);
+        }
+        if single_id {
+            gaps.push(Gap::SingleId);
+        }
+        let store = store.clone();
+        let embedded = Self { store, launcher, maps, filters, hierarchy, session, gaps, options };
+        embedded.sweep()?;
+        Ok(embedded)
+    }
+
+    /// Removes the cgroups and scratch folders of dead processes' runs.
+    pub fn sweep(&self) -> Result<(), Error> {
+        self.hierarchy.sweep();
+        session::sweep(self.store.scratch()).map_err(system("sweep the scratch folder"))
+    }
+
+    fn request(
+        &self,
+        root: Root<'_>,
+        spec: &RunSpec,
+        folder: &RunFolder,
+        group: &Group,
+    ) -> Result<Request, Error> {
         let mounts = spec.mounts.iter().map(mount_request).collect::<Result<Vec<_>, _>>()?;
         Ok(Request {
-            root: self.root_request(root, &mounts, scratch)?,
+            root: self.root_request(root, &mounts, folder)?,
             argv: spec.argv.clone(),
             env: spec.env.iter().map(|(name, value)| format!("{name}={value}")).collect(),
             working_dir: spec.working_dir.clone(),
-            uid: spec.uid,
-            gid: spec.gid,
+            // Where there is one id there is no other user to be.
+            uid: if self.gaps.contains(&Gap::SingleId) { 0 } else { spec.uid },
+            gid: if self.gaps.contains(&Gap::SingleId) { 0 } else { spec.gid },
             hostname: spec.hostname.clone(),
             uid_map: self.maps.0.clone(),
             gid_map: self.maps.1.clone(),
-            cgroups: Vec::new(),
-            cgroup2: None,
+            cgroups: group.v1().to_vec(),
+            cgroup2: group.v2().map(Path::to_owned),
             network: spec.network,
-            holes: vec![Hole::Tun, Hole::Veth],
+            hole: self.options.black_hole,
             mounts,
             hosts: hosts(spec)?,
             resolv_conf: resolv_conf(spec)?,
             shm: spec.limits.shm,
             open_files: spec.limits.open_files,
             file_size: spec.limits.disk,
-            scratch: scratch.to_owned(),
-            filters: Vec::new(),
+            scratch: folder.path().to_owned(),
+            filters: self.filters.iter().map(Vec::len).collect(),
         })
     }
 
@@ -83,7 +135,7 @@ impl Embedded {
         &self,
         root: Root<'_>,
         mounts: &[MountRequest],
-        scratch: &Path,
+        run: &RunFolder,
     ) -> Result<RootRequest, Error> {
         let layers = match root {
             Root::Directory(folder) => {
@@ -93,10 +145,10 @@ impl Embedded {
             }
             Root::Layers(layers) => layers,
         };
-        let mut lowers = vec![self.skeleton.path().to_owned()];
+        let mut lowers = vec![self.session.skeleton()];
+        let make = |name| run.make(name).map_err(system("make the upper dir"));
         if !mounts.is_empty() {
-            let targets = scratch.join("targets");
-            fs_err::create_dir(&targets).map_err(system("make mount points"))?;
+            let targets = make("targets")?;
             let wanted = mounts.iter().map(|mount| (mount.target.as_str(), mount.folder));
             make_targets(&targets, wanted).map_err(system("make mount points"))?;
             lowers.push(targets);
@@ -108,21 +160,12 @@ impl Embedded {
             }
             lowers.push(path);
         }
-        let folder = |name: &str| {
-            let path = scratch.join(name);
-            fs_err::create_dir(&path)
-                .and_then(|()| {
-                    fs_err::set_permissions(&path, std::fs::Permissions::from_mode(0o755))
-                })
-                .map_err(system("make the upper dir"))?;
-            Ok::<_, Error>(path)
-        };
         Ok(RootRequest::Layers {
             lowers,
-            upper: folder("upper")?,
-            work: folder("work")?,
-            target: folder("root")?,
-            classic: false,
+            upper: make("upper")?,
+            work: make("work")?,
+            target: make("root")?,
+            classic: self.options.classic_overlay,
         })
     }
 
@@ -144,7 +187,7 @@ impl Embedded {
             .spawn()
             .map_err(system(format!("start {}", self.launcher.display())))?;
         send(&mut ours, request)
-            .and_then(|()| ours.flush())
+            .and_then(|()| self.filters.iter().try_for_each(|filter| ours.write_all(filter)))
             .map_err(system("pass the request to the launcher"))?;
         Ok((child, ours))
     }
@@ -154,19 +197,26 @@ impl Runtime for Embedded {
     fn run(&self, root: Root<'_>, spec: &RunSpec, cancel: &Cancel) -> Result<RunLog, Error> {
         cancel.check()?;
         check(spec)?;
-        let scratch = self.store.scratch_dir("run")?;
-        let request = self.request(root, spec, scratch.path())?;
+        let folder = self.session.run().map_err(system("make a scratch folder"))?;
+        let group = if self.options.cgroups {
+            self.hierarchy.create().map_err(system("make a cgroup"))?
+        } else {
+            Group::default()
+        };
+        let limit_gaps = group.limit(&spec.limits);
+        let request = self.request(root, spec, &folder, &group)?;
         let pipe = || {
             rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
                 .map_err(|errno| system("make a pipe")(errno.into()))
         };
         let ((out, out_end), (err, err_end)) = (pipe()?, pipe()?);
+        let disk = disk_watch(root, spec, &folder);
         let (child, control) = self.spawn(&request, out_end, err_end)?;
-        let outcome = Watch::new(child, control, spec)?
+        let outcome = Watch::new(child, control, spec, disk)?
             .copy(out, "stdout", &spec.output)?
             .copy(err, "stderr", &spec.output)?
             .wait(cancel)?;
-        self.log(root, spec, scratch, outcome)
+        self.log(root, spec, &folder, &group, limit_gaps, outcome)
     }
 
     fn gaps(&self) -> &[Gap] {
@@ -174,30 +224,50 @@ impl Runtime for Embedded {
     }
 }
 
+/// Watches what the run may write to, where that is limited.
+fn disk_watch(root: Root<'_>, spec: &RunSpec, folder: &RunFolder) -> Option<DiskWatch> {
+    let limit = spec.limits.disk?;
+    let mut folders: Vec<_> = spec
+        .mounts
+        .iter()
+        .filter(|mount| mount.writable)
+        .map(|mount| mount.source.clone())
+        .collect();
+    let mut fresh = Vec::new();
+    match root {
+        Root::Layers(_) => fresh.push(folder.upper()),
+        Root::Directory(path) => folders.push(path.to_owned()),
+    }
+    Some(DiskWatch::new(fresh, folders, limit))
+}
+
 impl Embedded {
     fn log(
         &self,
         root: Root<'_>,
         spec: &RunSpec,
-        scratch: tempfile::TempDir,
-        outcome: Outcome,
+        folder: &RunFolder,
+        group: &Group,
+        limit_gaps: Vec<Gap>,
+        mut outcome: Outcome,
     ) -> Result<RunLog, Error> {
         let mut log = RunLog {
             status: ExitStatus::Signaled(libc::SIGKILL),
             timed_out: outcome.timed_out,
-            oom_killed: false,
+            oom_killed: group.oom_killed(),
             disk_full: outcome.disk_full,
             wall: outcome.wall,
-            cpu: None,
-            peak_memory: None,
+            cpu: group.cpu(),
+            peak_memory: group.peak_memory(),
             network_attempts: None,
             stdout: spec.output.join("stdout"),
             stderr: spec.output.join("stderr"),
             upper: None,
-            gaps: self.gaps.clone(),
+            gaps: self.gaps.iter().filter(|gap| concerns(gap, spec)).cloned().collect(),
         };
+        log.gaps.extend(limit_gaps);
         let mut ended = false;
-        for frame in outcome.frames {
+        for frame in std::mem::take(&mut outcome.frames) {
             match frame {
                 Frame::Failed { doing, errno: 0 } => {
                     return Err(Error::Launcher { message: format!("cannot {doing}") });
@@ -219,31 +289,33 @@ impl Embedded {
                     }
                 }
                 Frame::Reaped { cpu_microseconds } => {
-                    log.cpu = Some(Duration::from_micros(cpu_microseconds));
+                    log.cpu = log.cpu.or(Some(Duration::from_micros(cpu_microseconds)));
                 }
             }
+        }
+        if log.status != ExitStatus::Exited(0) && !log.timed_out {
+            log.disk_full |= outcome.ended_over_disk();
         }
         if !ended && !log.timed_out && !log.oom_killed && !log.disk_full {
             return Err(Error::Launcher { message: "pid 1 ended without a report".to_owned() });
         }
         if spec.keep_upper && matches!(root, Root::Layers(_)) {
-            log.upper = Some(self.keep_upper(&scratch)?);
+            log.upper = Some(folder.keep_upper().map_err(system("keep the upper dir"))?);
         }
-        if let Err(error) = scratch.close() {
-            tracing::debug!(%error, "a scratch folder stays");
-        }
+        log.gaps.sort();
+        log.gaps.dedup();
         Ok(log)
     }
+}
 
-    /// Moves the upper dir out of the run's folder, which goes away.
-    fn keep_upper(&self, scratch: &tempfile::TempDir) -> Result<PathBuf, Error> {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("upper-{}-{number}", std::process::id());
-        let kept = self.store.scratch().join(name);
-        fs_err::rename(scratch.path().join("upper"), &kept)
-            .map_err(system("keep the upper dir"))?;
-        Ok(kept)
+/// Whether a gap of the host touches a run with this spec.
+fn concerns(gap: &Gap, spec: &RunSpec) -> bool {
+    match gap {
+        Gap::MemoryLimit => spec.limits.memory.is_some(),
+        Gap::PidsLimit => spec.limits.pids.is_some(),
+        Gap::CpuLimit => spec.limits.cpus.is_some(),
+        Gap::BlackHole => spec.network == Network::None,
+        Gap::SingleId | Gap::Seccomp => true,
     }
 }
 
@@ -276,29 +348,11 @@ fn is_plain(target: &str) -> bool {
         && !target.split('/').any(|part| part == "." || part == "..")
 }
 
-fn mount_request(mount: &super::super::Mount) -> Result<MountRequest, Error> {
+fn mount_request(mount: &Mount) -> Result<MountRequest, Error> {
     let doing = || format!("mount {}", mount.source.display());
     let source = fs_err::canonicalize(&mount.source).map_err(|error| system(doing())(error))?;
     let folder = source.is_dir();
     Ok(MountRequest { source, target: mount.target.clone(), writable: mount.writable, folder })
-}
-
-/// Makes empty files and folders to mount on below `root`.
-fn make_targets<'a>(root: &Path, targets: impl Iterator<Item = (&'a str, bool)>) -> io::Result<()> {
-    // Temporary folders are made private; this one is seen by the container's users.
-    fs_err::set_permissions(root, std::fs::Permissions::from_mode(0o755))?;
-    for (target, folder) in targets {
-        let path = root.join(target.trim_start_matches('/'));
-        if folder {
-            fs_err::create_dir_all(&path)?;
-        } else {
-            if let Some(parent) = path.parent() {
-                fs_err::create_dir_all(parent)?;
-            }
-            fs_err::OpenOptions::new().create(true).append(true).open(&path)?;
-        }
-    }
-    Ok(())
 }
 
 /// Removes from a writable root what was made to mount on, unless something came into it.

@@ -82,7 +82,7 @@ fn run(
 
     sys::kill_everything();
     while sys::wait(-1, true).during("reap what is left")?.is_some() {}
-    let attempts = hole.as_ref().and_then(network::BlackHole::attempts);
+    let attempts = network::attempts(request, hole.as_ref());
     let frame = Frame::Ended { status, nanoseconds, attempts, hole: hole.is_some(), made };
     send(control, &frame).during("report")?;
     sys::exit(0)

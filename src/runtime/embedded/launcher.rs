@@ -22,6 +22,8 @@ pub(super) const KILL: u8 = b'K';
 /// Runs one request from standard input.
 pub(super) fn main() -> ExitCode {
     sys::ignore_terminal_signals();
+    // Whatever hallmark's own parent left open is no concern of the sandbox.
+    let _ = sys::close_others();
     let Ok(mut control) = take_control() else { return ExitCode::FAILURE };
     let (request, filters) = match read_request(&mut control) {
         Ok(read) => read,

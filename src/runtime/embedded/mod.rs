@@ -22,6 +22,7 @@
 //! work. The process id stays the same, so signals and exit codes need no forwarding.
 
 mod cgroup;
+mod disk;
 mod engine;
 mod idmap;
 mod init;
@@ -29,12 +30,16 @@ mod intercept;
 mod launcher;
 mod network;
 mod overlay;
+mod owner;
 mod payload;
 mod privilege;
 mod protocol;
 mod root;
+mod seccomp;
+mod session;
 mod sys;
+mod syscalls;
 mod watch;
 
-pub use engine::Embedded;
+pub use engine::{Embedded, Options};
 pub use intercept::intercept;

@@ -1,31 +1,99 @@
-//! The network of a run: loopback, and a black hole behind the default route.
+//! The network of a run: loopback, and a black hole behind the default route, so that a connect times
+//! out as behind a firewall, and is counted.
+//!
+//! The hole is a TUN device that pid 1 reads and drops. It looks like a container's usual `eth0`.
 
+use std::cell::Cell;
+use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::super::Network;
 use super::protocol::{During, Failure, Request};
 use super::sys;
 
+const NAME: &str = "eth0";
+
+/// Documentation addresses (RFC 5737, RFC 3849): nothing real is shadowed.
+const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+const NETMASK: Ipv4Addr = Ipv4Addr::new(255, 255, 255, 0);
+const ADDRESS_6: [u8; 16] = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
+
 /// The device that swallows everything, and what it has swallowed.
 pub(super) struct BlackHole {
-    packets: OwnedFd,
+    device: OwnedFd,
+    packets: Cell<u64>,
 }
 
 impl AsFd for BlackHole {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.packets.as_fd()
+        self.device.as_fd()
     }
 }
 
 impl BlackHole {
     /// Takes packets until there are none.
-    pub(super) fn drain(&self) {}
-
-    /// Packets and look-ups so far.
-    pub(super) fn attempts(&self) -> Option<(u64, u64)> {
-        self.drain();
-        None
+    pub(super) fn drain(&self) {
+        let mut packet = [0; 64];
+        while let Ok(read) = rustix::io::read(&self.device, &mut packet) {
+            if read == 0 {
+                return;
+            }
+            if is_attempt(&packet[..read]) {
+                self.packets.set(self.packets.get() + 1);
+            }
+        }
     }
+}
+
+/// Whether the start of an IP packet is from a program: the kernel itself sends multicast (IGMP, MLD,
+/// router solicitations) to whatever device it finds.
+fn is_attempt(packet: &[u8]) -> bool {
+    match packet.first().map(|byte| byte >> 4) {
+        Some(4) => packet.get(16).is_some_and(|byte| !(224..240).contains(byte)),
+        Some(6) => packet.get(24).is_some_and(|byte| *byte != 0xff),
+        _ => false,
+    }
+}
+
+/// Packets towards other machines, and name look-ups: called from within the network namespace.
+pub(super) fn attempts(request: &Request, hole: Option<&BlackHole>) -> Option<(u64, u64)> {
+    if request.network == Network::Host {
+        return None;
+    }
+    let swallowed = hole.map_or(0, |hole| {
+        hole.drain();
+        hole.packets.get()
+    });
+    let v4 = fs_err::read_to_string("/proc/self/net/snmp").ok()?;
+    // Without IPv6 there is nothing to count.
+    let v6 = fs_err::read_to_string("/proc/self/net/snmp6").unwrap_or_default();
+    let no_route = counter(&v4, "Ip:", "OutNoRoutes") + counter_6(&v6, "Ip6OutNoRoutes");
+    let no_port = counter(&v4, "Udp:", "NoPorts") + counter_6(&v6, "Udp6NoPorts");
+    Some((swallowed + no_route, no_port))
+}
+
+/// A counter of /proc/net/snmp: a line of names, then a line of values, both with the protocol first.
+fn counter(text: &str, protocol: &str, name: &str) -> u64 {
+    let mut lines = text.lines().filter(|line| line.starts_with(protocol));
+    let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return 0 };
+    names
+        .split(' ')
+        .zip(values.split(' '))
+        .find(|(one, _)| *one == name)
+        .and_then(|(_, value)| value.parse().ok())
+        .unwrap_or(0)
+}
+
+/// A counter of /proc/net/snmp6: one name and value a line.
+fn counter_6(text: &str, name: &str) -> u64 {
+    text.lines()
+        .filter_map(|line| line.strip_prefix(name))
+        .find_map(|rest| rest.trim().parse().ok())
+        .unwrap_or(0)
 }
 
 /// Brings the namespace's network up.
@@ -33,15 +101,62 @@ pub(super) fn set_up(request: &Request) -> Result<Option<BlackHole>, Failure> {
     if request.network == Network::Host {
         return Ok(None);
     }
-    let socket = rustix::net::socket_with(
-        rustix::net::AddressFamily::INET,
-        rustix::net::SocketType::DGRAM,
-        rustix::net::SocketFlags::CLOEXEC,
-        None,
-    )
-    .during("open a socket")?;
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+        .during("open a socket")?;
     up(&socket, "lo").during("bring loopback up")?;
-    Ok(None)
+    if request.network == Network::Unreachable || !request.hole {
+        return Ok(None);
+    }
+    // A host without the device has a gap, which is recorded, and no error.
+    Ok(black_hole(&socket).ok())
+}
+
+fn black_hole(socket: &OwnedFd) -> io::Result<BlackHole> {
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let device = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
+    let mut request = interface(NAME);
+    request.ifr_ifru.ifru_flags =
+        i16::try_from(libc::IFF_TUN | libc::IFF_NO_PI).expect("small flags");
+    sys::ioctl(&device, libc::TUNSETIFF, &mut request)?;
+
+    let mut request = interface(NAME);
+    request.ifr_ifru.ifru_addr = address(ADDRESS);
+    sys::ioctl(socket, libc::SIOCSIFADDR, &mut request)?;
+    request.ifr_ifru.ifru_netmask = address(NETMASK);
+    sys::ioctl(socket, libc::SIOCSIFNETMASK, &mut request)?;
+    up(socket, NAME)?;
+    sys::add_default_route(socket, NAME)?;
+
+    // A kernel without IPv6 has nothing to swallow.
+    let _ = default_route_6(socket);
+    Ok(BlackHole { device, packets: Cell::new(0) })
+}
+
+fn default_route_6(socket: &OwnedFd) -> io::Result<()> {
+    let socket_6 =
+        socket_with(AddressFamily::INET6, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    let mut request = interface(NAME);
+    sys::ioctl(socket, libc::SIOCGIFINDEX, &mut request)?;
+    let index = sys::interface_index(&request);
+    let mut own = libc::in6_ifreq {
+        ifr6_addr: libc::in6_addr { s6_addr: ADDRESS_6 },
+        ifr6_prefixlen: 64,
+        ifr6_ifindex: index,
+    };
+    sys::ioctl(&socket_6, libc::SIOCSIFADDR, &mut own)?;
+    sys::add_default_route_6(&socket_6, index)
+}
+
+fn address(address: Ipv4Addr) -> libc::sockaddr {
+    let mut raw = libc::sockaddr {
+        sa_family: u16::try_from(libc::AF_INET).expect("a small constant"),
+        sa_data: [0; 14],
+    };
+    // sockaddr_in: two bytes of port, then the address in network order.
+    for (to, from) in raw.sa_data[2..].iter_mut().zip(address.octets()) {
+        *to = sys::c_char(from);
+    }
+    raw
 }
 
 fn interface(name: &str) -> libc::ifreq {
@@ -50,13 +165,44 @@ fn interface(name: &str) -> libc::ifreq {
         ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: 0 },
     };
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
-        *to = from.cast_signed();
+        *to = sys::c_char(from);
     }
     request
 }
 
-fn up(socket: &OwnedFd, name: &str) -> std::io::Result<()> {
+fn up(socket: &OwnedFd, name: &str) -> io::Result<()> {
     let mut request = interface(name);
-    request.ifr_ifru.ifru_flags = i16::try_from(libc::IFF_UP).expect("a small flag");
+    request.ifr_ifru.ifru_flags =
+        i16::try_from(libc::IFF_UP | libc::IFF_RUNNING).expect("small flags");
     sys::ioctl(socket, libc::SIOCSIFFLAGS, &mut request)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_own_packets_are_no_attempts() {
+        let mut packet = [0; 40];
+        packet[0] = 0x45;
+        packet[16] = 8;
+        assert!(is_attempt(&packet));
+        packet[16] = 224;
+        assert!(!is_attempt(&packet));
+        packet[0] = 0x60;
+        packet[24] = 0x20;
+        assert!(is_attempt(&packet));
+        packet[24] = 0xff;
+        assert!(!is_attempt(&packet));
+        assert!(!is_attempt(&[]) && !is_attempt(&[0x45, 0]));
+    }
+
+    #[test]
+    fn counters_are_found_by_name() {
+        let text = "Ip: Forwarding OutNoRoutes\nIp: 2 7\nUdp: InDatagrams NoPorts\nUdp: 1 4\n";
+        assert_eq!(counter(text, "Ip:", "OutNoRoutes"), 7);
+        assert_eq!(counter(text, "Udp:", "NoPorts"), 4);
+        assert_eq!(counter(text, "Udp:", "None"), 0);
+        assert_eq!(counter_6("Udp6InDatagrams   \t3\nUdp6NoPorts   \t2\n", "Udp6NoPorts"), 2);
+    }
 }

@@ -33,8 +33,8 @@ pub(super) struct Request {
     pub(super) cgroups: Vec<PathBuf>,
     pub(super) cgroup2: Option<PathBuf>,
     pub(super) network: Network,
-    /// Which devices may make the black hole, first choice first.
-    pub(super) holes: Vec<Hole>,
+    /// Whether to try to make the black hole, where the network has one.
+    pub(super) hole: bool,
     pub(super) mounts: Vec<MountRequest>,
     /// Contents of /etc/hosts and /etc/resolv.conf.
     pub(super) hosts: String,
@@ -76,15 +76,6 @@ pub(super) struct MountRequest {
     pub(super) writable: bool,
     /// Whether the source is a folder.
     pub(super) folder: bool,
-}
-
-/// A device that swallows packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Hole {
-    /// A TUN device that pid 1 reads.
-    Tun,
-    /// One end of a veth pair; pid 1 listens at the other.
-    Veth,
 }
 
 /// What comes back.

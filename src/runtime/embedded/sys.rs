@@ -271,3 +271,52 @@ pub(super) fn set_dumpable(dumpable: bool) -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, c_ulong::from(dumpable), 0, 0, 0) }.into())
         .map(drop)
 }
+
+/// A byte as C's `char`, whose sign depends on the processor.
+pub(super) fn c_char(byte: u8) -> std::ffi::c_char {
+    std::ffi::c_char::from_ne_bytes([byte])
+}
+
+/// The answer to SIOCGIFINDEX.
+pub(super) fn interface_index(request: &libc::ifreq) -> c_int {
+    // SAFETY: every field of the union is plain bytes, and the kernel has filled this one.
+    unsafe { request.ifr_ifru.ifru_ifindex }
+}
+
+/// A default IPv4 route through a device.
+pub(super) fn add_default_route(socket: impl AsFd, device: &str) -> io::Result<()> {
+    let mut name = CString::new(device).expect("a constant without NUL").into_bytes_with_nul();
+    // SAFETY: all-zero is a valid rtentry; the addresses' family is set below.
+    let mut route: libc::rtentry = unsafe { std::mem::zeroed() };
+    let family = u16::try_from(libc::AF_INET).expect("a small constant");
+    route.rt_dst.sa_family = family;
+    route.rt_genmask.sa_family = family;
+    route.rt_gateway.sa_family = family;
+    route.rt_flags = libc::RTF_UP;
+    route.rt_dev = name.as_mut_ptr().cast();
+    // The name outlives the call.
+    ioctl(socket, libc::SIOCADDRT, &mut route)
+}
+
+/// `struct in6_rtmsg` of linux/ipv6_route.h; libc's has private fields.
+#[repr(C)]
+#[derive(Default)]
+struct Route6 {
+    destination: [u8; 16],
+    source: [u8; 16],
+    gateway: [u8; 16],
+    kind: u32,
+    destination_length: u16,
+    source_length: u16,
+    metric: u32,
+    information: libc::c_ulong,
+    flags: u32,
+    index: c_int,
+}
+
+/// A default IPv6 route through a device.
+pub(super) fn add_default_route_6(socket: impl AsFd, index: c_int) -> io::Result<()> {
+    let flags = u32::from(libc::RTF_UP);
+    let mut route = Route6 { metric: 1024, flags, index, ..Route6::default() };
+    ioctl(socket, libc::SIOCADDRT, &mut route)
+}

@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{SpliceFlags, splice};
 
 use super::super::{Error, RunSpec};
+use super::disk::DiskWatch;
 use super::engine::system;
 use super::launcher::KILL;
 use super::protocol::{Frame, take_frame};
@@ -31,6 +32,8 @@ pub(super) struct Watch<'a> {
     received: Vec<u8>,
     streams: Vec<Stream>,
     spec: &'a RunSpec,
+    disk: Option<DiskWatch>,
+    written: u64,
     clock: Stopwatch,
 }
 
@@ -40,12 +43,21 @@ pub(super) struct Outcome {
     pub(super) timed_out: bool,
     pub(super) disk_full: bool,
     pub(super) wall: Duration,
+    disk: Option<DiskWatch>,
+    written: u64,
+}
+
+impl Outcome {
+    /// Whether a run that failed had reached its disk limit.
+    pub(super) fn ended_over_disk(&mut self) -> bool {
+        let written = self.written;
+        self.disk.as_mut().is_some_and(|disk| disk.ended_over(written))
+    }
 }
 
 struct Stream {
     pipe: OwnedFd,
     file: File,
-    written: u64,
 }
 
 /// Why a run is killed.
@@ -57,18 +69,23 @@ enum Reason {
 }
 
 impl<'a> Watch<'a> {
-    pub(super) fn new(child: Child, control: UnixStream, spec: &'a RunSpec) -> Result<Self, Error> {
+    pub(super) fn new(
+        child: Child,
+        control: UnixStream,
+        spec: &'a RunSpec,
+        disk: Option<DiskWatch>,
+    ) -> Result<Self, Error> {
         control.set_nonblocking(true).map_err(system("listen to the launcher"))?;
         let (received, streams) = (Vec::new(), Vec::new());
         let clock = Stopwatch::start();
-        Ok(Self { child, control: Some(control), received, streams, spec, clock })
+        Ok(Self { child, control: Some(control), received, streams, spec, disk, written: 0, clock })
     }
 
     /// Copies what comes out of `pipe` to `name` in `folder`.
     pub(super) fn copy(mut self, pipe: OwnedFd, name: &str, folder: &Path) -> Result<Self, Error> {
         let path = folder.join(name);
         let file = fs_err::File::create(&path).map_err(system("write the output"))?.into_parts().0;
-        self.streams.push(Stream { pipe, file, written: 0 });
+        self.streams.push(Stream { pipe, file });
         Ok(self)
     }
 
@@ -96,6 +113,8 @@ impl<'a> Watch<'a> {
             timed_out: killed == Some(Reason::Wall),
             disk_full: killed == Some(Reason::Disk),
             wall: wall.unwrap_or_else(|| self.clock.elapsed()),
+            disk: self.disk.take(),
+            written: self.written,
         })
     }
 
@@ -119,18 +138,26 @@ impl<'a> Watch<'a> {
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         drop(fds);
         let mut index = 0;
-        let mut failed = None;
+        let (mut failed, mut written) = (None, 0);
         self.streams.retain_mut(|stream| {
             let readable = ready[index];
             index += 1;
             if !readable || failed.is_some() {
                 return true;
             }
-            stream.advance().unwrap_or_else(|error| {
-                failed = Some(error);
-                true
-            })
+            match stream.advance() {
+                Ok(Some(moved)) => {
+                    written += moved;
+                    true
+                }
+                Ok(None) => false,
+                Err(error) => {
+                    failed = Some(error);
+                    true
+                }
+            }
         });
+        self.written += written;
         if let Some(error) = failed {
             return Err(system("write the output")(error));
         }
@@ -166,9 +193,8 @@ impl<'a> Watch<'a> {
         if self.clock.elapsed() >= self.spec.limits.wall {
             return Some(Reason::Wall);
         }
-        let limit = self.spec.limits.disk?;
-        let output: u64 = self.streams.iter().map(|stream| stream.written).sum();
-        (output > limit).then_some(Reason::Disk)
+        let written = self.written;
+        self.disk.as_mut()?.is_over(written).then_some(Reason::Disk)
     }
 
     fn kill(&mut self) {
@@ -180,24 +206,20 @@ impl<'a> Watch<'a> {
 }
 
 impl Stream {
-    /// Moves what is there. Whether there may be more.
-    fn advance(&mut self) -> io::Result<bool> {
+    /// Moves what is there and says how much; `None` at the end.
+    fn advance(&mut self) -> io::Result<Option<u64>> {
         match splice(&self.pipe, None, &self.file, None, CHUNK, SpliceFlags::MOVE) {
-            Ok(0) => return Ok(false),
-            Ok(moved) => {
-                self.written += moved as u64;
-                return Ok(true);
-            }
+            Ok(0) => return Ok(None),
+            Ok(moved) => return Ok(Some(moved as u64)),
             // A filesystem without splice.
             Err(rustix::io::Errno::INVAL) => {}
-            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => return Ok(true),
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => return Ok(Some(0)),
             Err(errno) => return Err(errno.into()),
         }
         let mut buffer = vec![0; 64 << 10];
         let read = rustix::io::read(&self.pipe, &mut buffer)?;
         self.file.write_all(&buffer[..read])?;
-        self.written += read as u64;
-        Ok(read > 0)
+        Ok((read > 0).then_some(read as u64))
     }
 }
 

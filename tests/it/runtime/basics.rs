@@ -129,7 +129,7 @@ fn nothing_is_inherited() {
     spec.argv = vec!["env".to_owned()];
     assert_eq!(
         stdout(&scaffold.run(&spec)),
-        "HOME=/root\nLC_ALL=C.UTF-8\nPATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\nTZ=UTC\n"
+        "HOME=/root\nLC_ALL=C\nPATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\nTZ=UTC\n"
     );
 }
 

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use hallmark::base::{Cancel, Digest, Store};
 use hallmark::image::Layer;
-use hallmark::runtime::embedded::Embedded;
+use hallmark::runtime::embedded::{Embedded, Options};
 use hallmark::runtime::{Root, RunLog, RunSpec, Runtime};
 
 /// Programs of Debian's essential packages; perl makes system calls by number.
-const PROGRAMS: [&str; 31] = [
+const PROGRAMS: [&str; 33] = [
     "sh", "cat", "chmod", "chown", "cp", "dd", "echo", "env", "false", "head", "id", "kill", "ln",
     "ls", "mkdir", "mknod", "mv", "perl", "readlink", "rm", "rmdir", "seq", "setsid", "sleep",
-    "stat", "touch", "tr", "true", "uname", "wc", "yes",
+    "stat", "tail", "tee", "touch", "tr", "true", "uname", "wc", "yes",
 ];
 
 /// A store with a bottom layer to run things in.
@@ -28,14 +28,31 @@ pub(crate) struct Scaffold {
 
 /// A scaffold, or `None` (and a word about it) where this host or user cannot run containers.
 pub(crate) fn scaffold() -> Option<Scaffold> {
+    scaffold_with(Options::default())
+}
+
+/// The same, over a folder that stays.
+pub(crate) fn scaffold_at(folder: &Path) -> Option<Scaffold> {
+    let inner = tempfile::tempdir_in(folder).unwrap();
+    build(inner, folder, Options::default())
+}
+
+/// The same, as on another kind of host.
+pub(crate) fn scaffold_with(options: Options) -> Option<Scaffold> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_owned();
+    build(folder, &path, options)
+}
+
+fn build(folder: tempfile::TempDir, path: &Path, options: Options) -> Option<Scaffold> {
     if !rustix::process::geteuid().is_root() {
         say_skipped("needs root");
         return None;
     }
-    let folder = tempfile::tempdir().unwrap();
-    fs_err::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let store = Store::open(&folder.path().join("store"), &folder.path().join("scratch")).unwrap();
-    let runtime = Embedded::new(&store, env!("CARGO_BIN_EXE_hallmark").into()).unwrap();
+    fs_err::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let store = Store::open(&path.join("store"), &path.join("scratch")).unwrap();
+    let launcher = env!("CARGO_BIN_EXE_hallmark").into();
+    let runtime = Embedded::with_options(&store, launcher, options).unwrap();
     let layer = Layer { diff_id: Digest::of("base"), size: 0 };
     symlink(shared_layer(), store.layer_path(&layer.diff_id)).unwrap();
     Some(Scaffold { folder, store, runtime, layers: vec![layer] })
@@ -52,7 +69,7 @@ fn shared_layer() -> PathBuf {
     static MADE: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
     let make = || {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let made = folder.join("scaffold-1");
+        let made = folder.join("scaffold-2");
         if !made.exists() {
             let fresh = tempfile::tempdir_in(folder).unwrap();
             let root = fresh.path().join("root");
@@ -148,6 +165,8 @@ impl Scaffold {
     pub(crate) fn sh(&self, script: &str) -> RunSpec {
         let mut spec = RunSpec::new(["sh", "-c", script], &self.output());
         spec.limits.wall = Duration::from_mins(1);
+        // The scaffold has no locale but the built-in one.
+        spec.env.insert("LC_ALL".to_owned(), "C".to_owned());
         spec
     }
 
