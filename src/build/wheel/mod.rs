@@ -9,7 +9,6 @@
 //! - A script of `.data/scripts` with the name of an entry point loses against it, as with pip.
 //! - `INSTALLER`, `REQUESTED` and `direct_url.json` are not written.
 
-mod archive;
 mod record;
 mod scripts;
 mod unpack;

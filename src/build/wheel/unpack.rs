@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read as _, Write as _};
 use std::path::Path;
 
-use super::archive::{Archive, Entry};
 use super::record::{self, Row, RowHash, RowHasher};
 use super::scripts;
 use crate::base::{Digest, HashingWriter};
 use crate::build::Error;
-use crate::resolve::python::{Scheme, WheelName, normalize, same_version};
+use crate::resolve::python::{Archive, Entry, Scheme, WheelName, normalize, same_version};
 
 /// A distribution in its tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -283,7 +282,7 @@ fn is_signature(path: &str, info: &str) -> bool {
 fn is_foreign_bytecode(path: &str, names: &BTreeSet<&str>) -> bool {
     let Some((folder, file)) = path.rsplit_once('/') else { return false };
     let Some(parent) = folder.strip_suffix("__pycache__") else { return false };
-    path.ends_with(".pyc")
+    Path::new(file).extension().is_some_and(|extension| extension == "pyc")
         && file
             .split('.')
             .next()

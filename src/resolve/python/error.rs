@@ -14,6 +14,12 @@ pub enum Error {
     /// A container could not be had.
     #[error(transparent)]
     Runtime(#[from] crate::runtime::Error),
+    /// An index could not be read.
+    #[error(transparent)]
+    Net(#[from] crate::net::Error),
+    /// A file could not be fetched or unpacked.
+    #[error(transparent)]
+    Bundle(#[from] crate::bundle::Error),
     /// A command in the sandbox failed.
     #[error("{doing} failed: {how}\n{}", tail.trim_end())]
     Command {

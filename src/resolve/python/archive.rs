@@ -1,4 +1,4 @@
-//! Zip archives, read strictly and written canonically.
+//! Zip archives (wheels), read strictly and written canonically.
 //!
 //! Readers of zip files disagree about archives that contradict themselves, which has been used to show one
 //! content to a checker and another to an installer. So this one refuses every contradiction: two entries of one name, a
@@ -153,7 +153,10 @@ impl Archive {
         let inner = if entry.method == 0 {
             Contents::Stored(raw)
         } else {
-            Contents::Deflated(DeflateDecoder::new(io::BufReader::with_capacity(64 << 10, raw)))
+            Contents::Deflated(Box::new(DeflateDecoder::new(io::BufReader::with_capacity(
+                64 << 10,
+                raw,
+            ))))
         };
         Ok(Checked { inner, entry: entry.clone(), crc: Crc::new() })
     }
@@ -297,7 +300,7 @@ impl Read for Window<'_> {
 
 enum Contents<'a> {
     Stored(Window<'a>),
-    Deflated(DeflateDecoder<io::BufReader<Window<'a>>>),
+    Deflated(Box<DeflateDecoder<io::BufReader<Window<'a>>>>),
 }
 
 /// Demands length and checksum at the end, and stops where the promised length is passed.
@@ -370,7 +373,7 @@ pub(crate) fn write_stored(
 
         directory.extend_from_slice(&CENTRAL.to_le_bytes());
         // Made on Unix (3), version 2.0.
-        directory.extend_from_slice(&(3_u16 << 8 | 20).to_le_bytes());
+        directory.extend_from_slice(&0x0314_u16.to_le_bytes());
         directory.extend_from_slice(&common);
         for half in [0_u16; 3] {
             directory.extend_from_slice(&half.to_le_bytes());
