@@ -1,1 +1,6 @@
-//! Tests of `build_python`.
+//! Wheels, env images and locks of Python dependencies.
+
+mod env;
+mod online;
+mod scaffold;
+mod wheel;
