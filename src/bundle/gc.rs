@@ -159,7 +159,11 @@ impl Inventory {
                 let path = entry?.path();
                 let metadata = fs_err::symlink_metadata(&path)?;
                 let modified = metadata.modified()?;
-                let used = metadata.accessed().map_or(modified, |accessed| accessed.max(modified));
+                // Looking into a folder, as this very walk does, already counts as access.
+                let used = match metadata.accessed() {
+                    Ok(accessed) if !metadata.is_dir() => accessed.max(modified),
+                    _ => modified,
+                };
                 let idle = now.duration_since(used).unwrap_or_default();
                 let bytes = size_of(&path, &metadata);
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -193,19 +197,12 @@ impl Inventory {
         }
         let limit = keep.max_age.unwrap_or(Duration::MAX);
         let mut ages: Vec<Duration> =
-            self.items.values().map(|item| item.idle).filter(|idle| *idle <= limit).collect();
+            self.items.values().map(|item| item.idle).filter(|idle| *idle < limit).collect();
         ages.sort();
         ages.dedup();
         // The longer the age, the more lives: find the longest that fits.
-        let fits = ages.partition_point(|age| {
-            // Strictly younger than this age.
-            let age = age.saturating_sub(Duration::from_nanos(1));
-            self.bytes(&self.live(keep, Some(age))) <= budget
-        });
-        let age = match fits.checked_sub(1) {
-            Some(last) => ages[last].saturating_sub(Duration::from_nanos(1)),
-            None => Duration::ZERO,
-        };
+        let fits = ages.partition_point(|age| self.bytes(&self.live(keep, Some(*age))) <= budget);
+        let age = fits.checked_sub(1).map_or(Duration::ZERO, |last| ages[last]);
         self.live(keep, Some(age))
     }
 
@@ -223,8 +220,8 @@ impl Inventory {
         queue.extend(self.items.iter().filter_map(|(key, item)| {
             let lives = match (age, key.0) {
                 (None, Kind::Step | Kind::Run) => true,
-                (None, _) => item.idle <= GRACE,
-                (Some(age), _) => item.idle <= age,
+                (None, _) => item.idle < GRACE,
+                (Some(age), _) => item.idle < age,
             };
             lives.then_some(*key)
         }));

@@ -214,6 +214,8 @@ impl Transport {
         let mut window = Stopwatch::start();
         let mut in_window = 0_u64;
         loop {
+            // A body that keeps coming never makes the wait below look at the flag.
+            cancel.check()?;
             let piece = tokio::time::timeout(self.patience.idle, response.chunk());
             let piece = until_cancelled(cancel, piece)
                 .await?

@@ -1,10 +1,49 @@
-//! The HTTP client against real archives.
+//! The HTTP client against real archives; against hostile ones in the modules below.
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use hallmark::base::Cancel;
-use hallmark::net::{self, Client, Config};
+use hallmark::net::{self, Client, Config, Host, Patience};
+
+mod hostile;
+pub(crate) mod server;
+mod settings;
+
+/// Waits that a test can afford.
+pub(crate) fn eager() -> Patience {
+    let short = Duration::from_millis(500);
+    Patience {
+        connect: short,
+        answer: short,
+        idle: short,
+        window: short,
+        trickle: 100,
+        first_wait: Duration::from_millis(10),
+        longest_wait: Duration::from_millis(20),
+        ..Patience::default()
+    }
+}
+
+/// All archives are this server.
+pub(crate) fn config_for(server: &server::Server) -> Config {
+    let url = server.url();
+    let env: BTreeMap<String, String> = [
+        ("HALLMARK_PYPI_INDEX", format!("{url}simple/")),
+        ("HALLMARK_DEBIAN_MIRROR", format!("{url}debian")),
+        ("HALLMARK_DEBIAN_SNAPSHOT", format!("{url}snapshot")),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into();
+    let nowhere = Path::new("/nonexistent");
+    let config = Config::read(&Host { env: &env, home: None, root: nowhere }).unwrap();
+    Config { patience: eager(), ..config }
+}
+
+pub(crate) fn client_for(server: &server::Server) -> Client {
+    Client::new(config_for(server), &Cancel::new()).unwrap()
+}
 
 /// A client set up as this host says, or `None` with a message when there is no network.
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]

@@ -124,9 +124,13 @@ fn a_budget_lets_the_longest_unused_go_first() {
     let gone: BTreeSet<_> = report.removed.iter().map(|removed| removed.kind).collect();
     assert_eq!(gone, BTreeSet::from([Kind::Blob, Kind::Layer, Kind::Step, Kind::Leftover]));
 
+    // Looking is no use: a second look finds the same.
+    assert_eq!(gc(&store, &keep, true), report);
+
     // Roots stay, whatever the budget.
     let keep = Keep { roots, max_bytes: Some(0), ..Keep::default() };
     let report = gc(&store, &keep, false);
     assert_eq!(report.kept, 6);
+    assert_eq!(store.step::<serde_json::Value>(&filled.old_step), None);
     assert!(store.has_blob(&filled.locked));
 }
