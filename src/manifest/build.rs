@@ -1,6 +1,7 @@
 //! Makes a manifest from what a pipeline holds at its end. Everything that an audit will want is put in the
 //! store: rows, locks, image documents and compressed layers.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Error;
@@ -77,12 +78,12 @@ pub fn build(store: &Store, input: &ManifestInput<'_>, cancel: &Cancel) -> Resul
     for one in input.instances {
         cancel.check()?;
         let base = one.spec.base.clone();
-        if !bases.contains_key(&base) {
-            bases.insert(base, making.base(one)?);
+        if let Entry::Vacant(entry) = bases.entry(base) {
+            entry.insert(making.base(one)?);
         }
         let name = one.spec.name();
-        if !environments.contains_key(&name) {
-            environments.insert(name, making.environment(one)?);
+        if let Entry::Vacant(entry) = environments.entry(name) {
+            entry.insert(making.environment(one)?);
         }
         let id = one.instance.id.to_string();
         instances.insert(id.clone(), making.instance(one)?);

@@ -120,7 +120,7 @@ impl Job<'_> {
             }
             Self::Run { place, id, entry, instance, environment, runner } => {
                 check_run(&mut answer, place, store, entry);
-                check_record(&mut answer, place, id, entry, instance, environment, *runner)?;
+                check_record(&mut answer, place, id, entry, instance, environment, *runner);
             }
         }
         Ok(answer)
@@ -282,8 +282,8 @@ fn check_record(
     instance: &InstanceEntry,
     environment: &EnvironmentEntry,
     runner: Digest,
-) -> Result<(), crate::base::Error> {
-    let Some(record) = answer.record.take() else { return Ok(()) };
+) {
+    let Some(record) = answer.record.take() else { return };
     let rebuild: Vec<String> = environment
         .spec
         .pointer("/commands/rebuild")
@@ -311,7 +311,6 @@ fn check_record(
         }
     }
     answer.record = Some(record);
-    Ok(())
 }
 
 /// Digest of the canonical form of the parts of a spec, as [`crate::spec::Spec`] makes it.

@@ -79,11 +79,14 @@ fn three() -> Policy {
     Policy { name: "three".to_owned(), runs: 3, ..Policy::benchmark() }
 }
 
+/// Name, `pre` runs, `post` runs, the verdict and a rule among its reasons.
+type Case = (&'static str, [&'static str; 3], [&'static str; 3], Status, Rule);
+
 #[test]
 fn each_rule_decides_on_its_own() {
     let good = ["a=p,b=p"; 3];
     let bad = ["a=f,b=p"; 3];
-    let cases: [(&str, [&str; 3], [&str; 3], Status, Rule); 12] = [
+    let cases: [Case; 12] = [
         ("clean", bad, good, Status::Admitted, Rule::EnoughCleanRuns),
         ("missing before", ["b=p"; 3], good, Status::Admitted, Rule::EnoughCleanRuns),
         ("skipped before", ["a=s,b=p"; 3], good, Status::Admitted, Rule::EnoughCleanRuns),
