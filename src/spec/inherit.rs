@@ -1,8 +1,7 @@
 //! Which file inherits from which: a chain, never a tree.
 //!
-//! A file has at most one parent: the file beside it that its key `inherits` names; else, for a spec,
-//! `_defaults.toml` beside it; else, for such a file, `_defaults.toml` one folder up. A file that the chain meets
-//! twice is an error.
+//! A file has at most one parent: the file beside it that its key `inherits` names; else `_defaults.toml` beside it;
+//! else, and for such a file itself, `_defaults.toml` one folder up. A file that the chain meets twice is an error.
 
 use std::path::{Path, PathBuf};
 
@@ -67,9 +66,7 @@ pub(super) fn parent<'a>(
         }
         return found;
     }
-    if file.file_name() == DEFAULTS {
-        find(&file.folder().parent()?.join(DEFAULTS))
-    } else {
-        find(&file.folder().join(DEFAULTS))
-    }
+    let beside = file.folder().join(DEFAULTS);
+    let above = || find(&file.folder().parent()?.join(DEFAULTS));
+    if file.path == beside { above() } else { find(&beside).or_else(above) }
 }

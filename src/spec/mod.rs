@@ -35,6 +35,6 @@ pub use model::{
     BaseDefinition, Commands, Dependencies, Interpreter, PackageDate, Parser, RunLimits, Setup,
     Spec, Test, TestFiles,
 };
-pub use names::normalize_package_name;
+pub use names::{is_file_name, normalize_package_name};
 pub use parse::parse;
 pub use schema::{base_schema, schema};

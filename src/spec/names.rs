@@ -37,7 +37,7 @@ pub(super) fn is_variable(name: &str) -> bool {
 }
 
 /// Whether `name` can be a part of a file name: a version, a base, a half of `owner/name`.
-pub(super) fn is_file_name(name: &str) -> bool {
+pub fn is_file_name(name: &str) -> bool {
     name.len() <= 100
         && name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "._+!-".contains(c))

@@ -86,7 +86,7 @@ pub(super) fn normalize(text: &str) -> Result<String, RequirementFault> {
     if cursor.eat("[") {
         let extras = extras(&mut cursor)?;
         if !extras.is_empty() {
-            out.push_str(&format!("[{}]", extras.join(",")));
+            out = format!("{out}[{}]", extras.join(","));
         }
     }
     cursor.skip_space();
@@ -100,7 +100,7 @@ pub(super) fn normalize(text: &str) -> Result<String, RequirementFault> {
     cursor.skip_space();
     if cursor.eat(";") {
         let marker = marker::normalize(&mut cursor)?;
-        out.push_str(&format!(" ; {marker}"));
+        out = format!("{out} ; {marker}");
     }
     cursor.skip_space();
     if cursor.rest().is_empty() {
@@ -164,7 +164,7 @@ fn specifiers(cursor: &mut Cursor<'_>) -> Result<Vec<String>, RequirementFault> 
         cursor.skip_space();
         let version = cursor.take(|c| !c.is_whitespace() && !",;)".contains(c));
         if !fits(operator, version) {
-            let message = format!("{:?} is not a version that `{operator}` can take", version);
+            let message = format!("{version:?} is not a version that `{operator}` can take");
             return Err(cursor.fault(start, message));
         }
         out.push(format!("{operator}{version}"));

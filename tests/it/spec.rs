@@ -117,7 +117,14 @@ fn every_committed_spec_and_base_is_valid_and_loads_alone() {
     for spec in &specs {
         let again = spec::load(&root.join("specs"), &spec.repo, &spec.version).unwrap();
         assert_eq!(&again, spec);
+        let base = spec::load_base(&root.join("images"), &spec.base).unwrap();
+        assert_eq!(base.name, spec.base);
     }
+    let error = spec::load_base(&root.join("images"), "buster").unwrap_err();
+    assert_eq!(
+        error.hint().as_deref(),
+        Some("write it, or use one of these: bookworm, bullseye, trixie")
+    );
 }
 
 #[test]
