@@ -172,6 +172,7 @@ impl Error {
             }
             Self::Tree { problem: Problem::ReservedName, .. } => Some("rename the file"),
             Self::MissingLayer { .. } => Some("build the image again, or load it"),
+            Self::Name { .. } => Some("write `--` where a name has `__`"),
             _ => None,
         }
     }
