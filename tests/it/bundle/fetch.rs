@@ -95,11 +95,9 @@ fn files_come_once_with_one_page_for_each_project() {
 fn all_failures_are_told_and_bad_bytes_dropped() {
     let server = index(|request| {
         Some(match request.target.as_str() {
-            "/f/demo-2.1000.whl" => ok("x/y", vec![0; 1000]),
-            "/f/demo-3.1000.whl" => answer("404 Not Found", &[], ""),
+            "/f/demo-2.1000.whl" | "/debian/pool/x.deb" => ok("x/y", vec![0; 1000]),
+            "/f/demo-3.1000.whl" | "/simple/gone/" => answer("404 Not Found", &[], ""),
             "/f/demo-4.1000.whl" => ok("x/y", vec![0; 2000]),
-            "/simple/gone/" => answer("404 Not Found", &[], ""),
-            "/debian/pool/x.deb" => ok("x/y", vec![0; 1000]),
             _ => return None,
         })
     });

@@ -124,7 +124,7 @@ fn a_server_that_cannot_continue_starts_again() {
                 _ => ok("x/y", body),
             }
         });
-        assert_eq!(result.unwrap() == body(), true, "{status}");
+        assert!(result.unwrap() == body(), "{status}");
         assert_eq!(count, if status == "200 OK" { 2 } else { 3 }, "{status}");
     }
 }
@@ -421,7 +421,7 @@ fn a_host_that_is_not_there_is_said_soon() {
         Error::Unreachable { tries, .. } => tries,
         other => panic!("{other}"),
     };
-    assert_eq!(tries(download(&client, &[gone.clone()])), 3);
+    assert_eq!(tries(download(&client, std::slice::from_ref(&gone))), 3);
     // Known by now.
     assert_eq!(tries(download(&client, &[gone])), 1);
 }
@@ -522,7 +522,7 @@ fn debian_files_come_from_the_mirror_or_a_snapshot() {
     let digest = Digest::of(body());
     let bytes =
         net::debian::index(&client, "x", "main/Packages.xz", digest, 120_000, as_of).unwrap();
-    assert_eq!(bytes == body(), true);
+    assert!(bytes == body());
     assert_eq!(
         server.targets()[2..],
         [

@@ -28,6 +28,9 @@ fn index_url(url: &str) -> String {
     format!("[global]\nindex-url = {url}\n")
 }
 
+/// The host that wins, the files, the variables.
+type Row<'a> = (&'a str, Vec<(&'a str, &'a str)>, Vec<(&'a str, &'a str)>);
+
 #[test]
 fn the_index_is_the_strongest_setting() {
     let ours = ("HALLMARK_PYPI_INDEX", "https://hallmark.test/simple");
@@ -51,7 +54,6 @@ fn the_index_is_the_strongest_setting() {
     let own = ("PIP_CONFIG_FILE", "ROOT/own.conf");
     let uv_etc = ("etc/uv/uv.toml", "[[index]]\nurl = \"https://uv-etc.test/\"\ndefault = true\n");
 
-    type Row<'a> = (&'a str, Vec<(&'a str, &'a str)>, Vec<(&'a str, &'a str)>);
     let table: Vec<Row<'_>> = vec![
         ("hallmark", vec![uv_toml, pip_user], vec![ours, uv, pip]),
         ("uv-env", vec![uv_toml, pip_user], vec![uv, uv_old, pip]),
