@@ -7,4 +7,5 @@ mod basics;
 mod killed;
 mod limits;
 mod network;
+mod rootless;
 mod scaffold;

@@ -13,8 +13,9 @@ use super::super::{
 };
 use super::cgroup::{Group, Hierarchy};
 use super::disk::DiskWatch;
+use super::host;
 use super::intercept::LAUNCHER;
-use super::protocol::{Frame, MountRequest, Request, RootRequest, send};
+use super::protocol::{Frame, Hole, MountRequest, Request, RootRequest, send};
 use super::session::{self, RunFolder, Session, make_targets};
 use super::watch::{Outcome, Watch};
 use super::{idmap, seccomp};
@@ -38,15 +39,15 @@ pub struct Embedded {
 pub struct Options {
     /// Stack layers by mount(2) as kernels before 6.7 must.
     pub classic_overlay: bool,
-    /// Make a black hole, or do as on a host that cannot.
-    pub black_hole: bool,
+    /// What may make a black hole; nothing, as on a host that cannot.
+    pub black_holes: &'static [Hole],
     /// Use cgroups, or do as on a host that has none.
     pub cgroups: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { classic_overlay: false, black_hole: true, cgroups: true }
+        Self { classic_overlay: false, black_holes: &[Hole::Tun, Hole::Veth], cgroups: true }
     }
 }
 
@@ -64,6 +65,7 @@ impl Embedded {
 
     #[doc(hidden)]
     pub fn with_options(store: &Store, launcher: PathBuf, options: Options) -> Result<Self, Error> {
+        host::check()?;
         let maps = idmap::own().map_err(system("read the id maps"))?;
         let single_id = idmap::count(&maps.0) < 2 || idmap::count(&maps.1) < 2;
         let filters = seccomp::programs(single_id).map_err(|error| Error::Launcher {
@@ -79,9 +81,6 @@ impl Embedded {
                 gaps.push(gap);
             }
         }
-        if !options.black_hole || !Path::new("/dev/net/tun").exists() {
-            gaps.push(Gap::BlackHole);
-        }
         if single_id {
             gaps.push(Gap::SingleId);
         }
@@ -89,6 +88,11 @@ impl Embedded {
         let embedded = Self { store, launcher, maps, filters, hierarchy, session, gaps, options };
         embedded.sweep()?;
         Ok(embedded)
+    }
+
+    /// Which cgroups are used, in words.
+    pub(super) fn cgroups(&self) -> String {
+        self.hierarchy.describe()
     }
 
     /// Removes the cgroups and scratch folders of dead processes' runs.
@@ -119,7 +123,7 @@ impl Embedded {
             cgroups: group.v1().to_vec(),
             cgroup2: group.v2().map(Path::to_owned),
             network: spec.network,
-            hole: self.options.black_hole,
+            holes: self.options.black_holes.to_vec(),
             mounts,
             hosts: hosts(spec)?,
             resolv_conf: resolv_conf(spec)?,
@@ -272,9 +276,7 @@ impl Embedded {
                 Frame::Failed { doing, errno: 0 } => {
                     return Err(Error::Launcher { message: format!("cannot {doing}") });
                 }
-                Frame::Failed { doing, errno } => {
-                    return Err(system(doing)(io::Error::from_raw_os_error(errno)));
-                }
+                Frame::Failed { doing, errno } => return Err(host::explain(doing, errno)),
                 Frame::Ended { status, nanoseconds, attempts, hole, made } => {
                     ended = true;
                     log.status = exit_status(status);
@@ -314,8 +316,7 @@ fn concerns(gap: &Gap, spec: &RunSpec) -> bool {
         Gap::MemoryLimit => spec.limits.memory.is_some(),
         Gap::PidsLimit => spec.limits.pids.is_some(),
         Gap::CpuLimit => spec.limits.cpus.is_some(),
-        Gap::BlackHole => spec.network == Network::None,
-        Gap::SingleId | Gap::Seccomp => true,
+        Gap::BlackHole | Gap::SingleId | Gap::Seccomp => true,
     }
 }
 

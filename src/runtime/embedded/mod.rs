@@ -24,22 +24,29 @@
 mod cgroup;
 mod disk;
 mod engine;
+mod host;
 mod idmap;
 mod init;
 mod intercept;
 mod launcher;
+mod namespace;
 mod network;
 mod overlay;
 mod owner;
 mod payload;
 mod privilege;
+mod probe;
 mod protocol;
 mod root;
 mod seccomp;
 mod session;
 mod sys;
 mod syscalls;
+mod veth;
 mod watch;
 
 pub use engine::{Embedded, Options};
 pub use intercept::intercept;
+pub use probe::{Row, Status, probe};
+#[doc(hidden)]
+pub use protocol::Hole;

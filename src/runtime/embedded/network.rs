@@ -1,7 +1,8 @@
 //! The network of a run: loopback, and a black hole behind the default route, so that a connect times
 //! out as behind a firewall, and is counted.
 //!
-//! The hole is a TUN device that pid 1 reads and drops. It looks like a container's usual `eth0`.
+//! The hole is a TUN device that pid 1 reads and drops, else a veth pair at whose other end it listens. It
+//! looks like a container's usual `eth0`.
 
 use std::cell::Cell;
 use std::io;
@@ -12,10 +13,13 @@ use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::super::Network;
-use super::protocol::{During, Failure, Request};
+use super::protocol::{During, Failure, Hole, Request};
 use super::sys;
 
 const NAME: &str = "eth0";
+
+/// The other end of a veth pair.
+const PEER: &str = "hole0";
 
 /// Documentation addresses (RFC 5737, RFC 3849): nothing real is shadowed.
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
@@ -104,21 +108,28 @@ pub(super) fn set_up(request: &Request) -> Result<Option<BlackHole>, Failure> {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
         .during("open a socket")?;
     up(&socket, "lo").during("bring loopback up")?;
-    if request.network == Network::Unreachable || !request.hole {
+    if request.network == Network::Unreachable {
         return Ok(None);
     }
-    // A host without the device has a gap, which is recorded, and no error.
-    Ok(black_hole(&socket).ok())
+    for kind in &request.holes {
+        match black_hole(&socket, *kind) {
+            Ok(hole) => return Ok(Some(hole)),
+            // The next kind; a host without any has a gap, which is recorded, and no error.
+            Err(_) => continue,
+        }
+    }
+    Ok(None)
 }
 
-fn black_hole(socket: &OwnedFd) -> io::Result<BlackHole> {
-    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let device = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
-    let mut request = interface(NAME);
-    request.ifr_ifru.ifru_flags =
-        i16::try_from(libc::IFF_TUN | libc::IFF_NO_PI).expect("small flags");
-    sys::ioctl(&device, libc::TUNSETIFF, &mut request)?;
-
+fn black_hole(socket: &OwnedFd, kind: Hole) -> io::Result<BlackHole> {
+    let device = match kind {
+        Hole::Tun => tun()?,
+        Hole::Veth => {
+            super::veth::create(NAME, PEER)?;
+            up(socket, PEER)?;
+            super::veth::listen(index(socket, PEER)?)?
+        }
+    };
     let mut request = interface(NAME);
     request.ifr_ifru.ifru_addr = address(ADDRESS);
     sys::ioctl(socket, libc::SIOCSIFADDR, &mut request)?;
@@ -126,18 +137,31 @@ fn black_hole(socket: &OwnedFd) -> io::Result<BlackHole> {
     sys::ioctl(socket, libc::SIOCSIFNETMASK, &mut request)?;
     up(socket, NAME)?;
     sys::add_default_route(socket, NAME)?;
-
     // A kernel without IPv6 has nothing to swallow.
     let _ = default_route_6(socket);
     Ok(BlackHole { device, packets: Cell::new(0) })
 }
 
+fn tun() -> io::Result<OwnedFd> {
+    let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let device = rustix::fs::open("/dev/net/tun", flags, Mode::empty())?;
+    let mut request = interface(NAME);
+    request.ifr_ifru.ifru_flags =
+        i16::try_from(libc::IFF_TUN | libc::IFF_NO_PI).expect("small flags");
+    sys::ioctl(&device, libc::TUNSETIFF, &mut request)?;
+    Ok(device)
+}
+
+fn index(socket: &OwnedFd, name: &str) -> io::Result<i32> {
+    let mut request = interface(name);
+    sys::ioctl(socket, libc::SIOCGIFINDEX, &mut request)?;
+    Ok(sys::interface_index(&request))
+}
+
 fn default_route_6(socket: &OwnedFd) -> io::Result<()> {
     let socket_6 =
         socket_with(AddressFamily::INET6, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
-    let mut request = interface(NAME);
-    sys::ioctl(socket, libc::SIOCGIFINDEX, &mut request)?;
-    let index = sys::interface_index(&request);
+    let index = index(socket, NAME)?;
     let mut own = libc::in6_ifreq {
         ifr6_addr: libc::in6_addr { s6_addr: ADDRESS_6 },
         ifr6_prefixlen: 64,
@@ -170,10 +194,12 @@ fn interface(name: &str) -> libc::ifreq {
     request
 }
 
+/// Switches a device on. Nobody is asked for hardware addresses: nobody would answer, and the connect would
+/// fail instead of waiting.
 fn up(socket: &OwnedFd, name: &str) -> io::Result<()> {
     let mut request = interface(name);
     request.ifr_ifru.ifru_flags =
-        i16::try_from(libc::IFF_UP | libc::IFF_RUNNING).expect("small flags");
+        i16::try_from(libc::IFF_UP | libc::IFF_RUNNING | libc::IFF_NOARP).expect("small flags");
     sys::ioctl(socket, libc::SIOCSIFFLAGS, &mut request)
 }
 

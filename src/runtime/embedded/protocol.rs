@@ -33,8 +33,8 @@ pub(super) struct Request {
     pub(super) cgroups: Vec<PathBuf>,
     pub(super) cgroup2: Option<PathBuf>,
     pub(super) network: Network,
-    /// Whether to try to make the black hole, where the network has one.
-    pub(super) hole: bool,
+    /// What may make the black hole, where the network has one, the first choice first.
+    pub(super) holes: Vec<Hole>,
     pub(super) mounts: Vec<MountRequest>,
     /// Contents of /etc/hosts and /etc/resolv.conf.
     pub(super) hosts: String,
@@ -76,6 +76,16 @@ pub(super) struct MountRequest {
     pub(super) writable: bool,
     /// Whether the source is a folder.
     pub(super) folder: bool,
+}
+
+/// A kind of device that swallows packets.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Hole {
+    /// A TUN device.
+    Tun,
+    /// A veth pair.
+    Veth,
 }
 
 /// What comes back.

@@ -72,10 +72,16 @@ pub(super) fn set_tree_attributes(tree: impl AsFd, set: u64) -> io::Result<()> {
     .map(drop)
 }
 
-/// umount2(2) with the mount detached at once.
+/// A cgroup namespace whose root are the cgroups of now.
 pub(super) fn unshare_cgroup() -> io::Result<()> {
     // SAFETY: a plain system call; a cgroup namespace shares no memory or descriptors.
     check(unsafe { libc::unshare(libc::CLONE_NEWCGROUP) }.into()).map(drop)
+}
+
+/// A user namespace for the whole process, which must have one thread.
+pub(super) fn unshare_user() -> io::Result<()> {
+    // SAFETY: a plain system call; a user namespace shares no memory or descriptors.
+    check(unsafe { libc::unshare(libc::CLONE_NEWUSER) }.into()).map(drop)
 }
 
 /// A new, empty session keyring: the one of the host's session is not the run's.
@@ -319,4 +325,20 @@ pub(super) fn add_default_route_6(socket: impl AsFd, index: c_int) -> io::Result
     let flags = u32::from(libc::RTF_UP);
     let mut route = Route6 { metric: 1024, flags, index, ..Route6::default() };
     ioctl(socket, libc::SIOCADDRT, &mut route)
+}
+
+/// Binds a packet socket to one device and every protocol.
+pub(super) fn bind_packet_socket(socket: impl AsFd, index: c_int) -> io::Result<()> {
+    // SAFETY: all-zero is a valid sockaddr_ll.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = u16::try_from(libc::AF_PACKET).expect("a small constant");
+    address.sll_protocol = u16::try_from(libc::ETH_P_ALL).expect("a small constant").to_be();
+    address.sll_ifindex = index;
+    let length = libc::socklen_t::try_from(size_of_val(&address)).expect("a small structure");
+    // SAFETY: the address is valid for its length and outlives the call.
+    check(
+        unsafe { libc::bind(socket.as_fd().as_raw_fd(), (&raw const address).cast(), length) }
+            .into(),
+    )
+    .map(drop)
 }

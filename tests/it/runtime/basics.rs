@@ -6,7 +6,9 @@ use std::time::Duration;
 use hallmark::base::{Cancel, Error as BaseError};
 use hallmark::runtime::{Error, ExitStatus, Mount, Root, Runtime};
 
-use super::scaffold::{add_layer, fill, scaffold, stderr, stdout};
+use hallmark::runtime::embedded::{Options, Status};
+
+use super::scaffold::{add_layer, fill, scaffold, scaffold_with, stderr, stdout};
 
 #[test]
 fn a_command_runs_and_its_end_is_known() {
@@ -203,4 +205,34 @@ fn runs_in_parallel_do_not_meet() {
             });
         }
     });
+}
+
+#[test]
+fn both_ways_of_stacking_take_many_layers() {
+    for (classic_overlay, count) in [(false, 300), (true, 300)] {
+        let options = Options { classic_overlay, ..Options::default() };
+        let Some(mut scaffold) = scaffold_with(options) else { return };
+        for number in 0..count {
+            let layer = add_layer(&scaffold.store, &format!("layer {number}"), |root| {
+                fs_err::write(root.join(format!("f{number}")), "").unwrap();
+                fs_err::write(root.join("last"), number.to_string()).unwrap();
+            });
+            scaffold.layers.push(layer);
+        }
+        let text = scaffold.stdout("ls -d /f* | wc -l; cat /last");
+        assert!(text.contains(&format!("{count}\n")) && text.ends_with("299"), "{text}");
+    }
+}
+
+#[test]
+fn doctor_tries_everything() {
+    let Some(scaffold) = scaffold() else { return };
+    let launcher = std::path::Path::new(env!("CARGO_BIN_EXE_hallmark"));
+    let rows = hallmark::runtime::embedded::probe(&scaffold.store, launcher);
+    let bad: Vec<_> = rows.iter().filter(|row| row.status == Status::Missing).collect();
+    assert!(bad.is_empty(), "{rows:?}");
+    for name in ["kernel", "user ids", "container", "memory limit", "black hole", "disk"] {
+        assert!(rows.iter().any(|row| row.name == name), "{name}: {rows:?}");
+    }
+    assert!(rows.iter().all(|row| (row.status == Status::Gap) == row.fix.is_some()), "{rows:?}");
 }

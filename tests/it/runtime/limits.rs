@@ -146,7 +146,7 @@ fn open_files_are_limited_and_never_raised() {
 
 #[test]
 fn a_host_without_cgroups_runs_with_gaps() {
-    let options = Options { cgroups: false, black_hole: false, ..Options::default() };
+    let options = Options { cgroups: false, black_holes: &[], ..Options::default() };
     let Some(scaffold) = scaffold_with(options) else { return };
     let log = scaffold.run(&scaffold.sh("echo on"));
     assert!(log.success());

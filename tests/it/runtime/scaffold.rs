@@ -58,6 +58,14 @@ fn build(folder: tempfile::TempDir, path: &Path, options: Options) -> Option<Sca
     Some(Scaffold { folder, store, runtime, layers: vec![layer] })
 }
 
+/// Names a folder that the tests' user may write to, where they do not run as the one who built them.
+pub(crate) const LAYERS: &str = "HALLMARK_TEST_LAYERS";
+
+#[expect(clippy::disallowed_methods, reason = "how a test tells its child where to work")]
+fn layers_folder() -> PathBuf {
+    std::env::var_os(LAYERS).map_or_else(|| env!("CARGO_TARGET_TMPDIR").into(), PathBuf::from)
+}
+
 /// Says why a test does nothing.
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
 pub(crate) fn say_skipped(reason: &str) {
@@ -68,7 +76,8 @@ pub(crate) fn say_skipped(reason: &str) {
 fn shared_layer() -> PathBuf {
     static MADE: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
     let make = || {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let folder = layers_folder();
+        let folder = folder.as_path();
         let made = folder.join("scaffold-2");
         if !made.exists() {
             let fresh = tempfile::tempdir_in(folder).unwrap();

@@ -66,7 +66,6 @@ impl Hierarchy {
     }
 
     /// In words, for people.
-    #[expect(dead_code, reason = "`doctor` prints it")]
     pub(in super::super) fn describe(&self) -> String {
         let names = |controllers: Vec<Controller>| {
             controllers.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ")
