@@ -67,6 +67,15 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<bool, Error> {
     Ok(true)
 }
 
+/// The digest and the length of a file.
+pub fn digest_file(path: &Path) -> Result<(Digest, u64), Error> {
+    let mut reader = super::HashingReader::new(fs_err::File::open(path)?);
+    let mut buffer = vec![0; 1 << 17];
+    while reader.read(&mut buffer)? != 0 {}
+    let (_, digest, size) = reader.finish();
+    Ok((digest, size))
+}
+
 /// Reads at most the promised length and, at the end, demands length and digest.
 ///
 /// The caller must read to the end (a read that returns 0) before using anything: that last read

@@ -6,7 +6,12 @@ use super::model::{BaseLock, Deb, EnvLock, FileRef, Origin, PythonPackage};
 
 /// The files of a base: its Debian packages.
 pub fn base_files(lock: &BaseLock) -> Vec<FileRef> {
-    lock.debs.iter().map(|deb| deb_file(deb, lock.as_of)).collect()
+    deb_files(&lock.debs, lock.as_of)
+}
+
+/// Debian packages as of a time.
+pub fn deb_files(debs: &[Deb], as_of: Timestamp) -> Vec<FileRef> {
+    debs.iter().map(|deb| deb_file(deb, as_of)).collect()
 }
 
 /// The files of an environment: its Debian packages (as of its base's time), wheels, sdists and what builds

@@ -17,7 +17,7 @@ pub use check::{Stale, check_base, check_env};
 pub use diff::{Change, diff_base, diff_env};
 pub use env::{EnvTexts, parse_env, write_env};
 pub use error::Error;
-pub use files::{base_files, env_files};
+pub use files::{base_files, deb_files, env_files};
 pub use model::{
     BaseLock, BuildEnvironment, BuiltWheel, Deb, EnvLock, FileRef, Origin, PythonFile,
     PythonPackage,
