@@ -1,6 +1,6 @@
 //! The two patches of an instance: from its row, or derived from the sdists of a release pair.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub struct Patches {
     pub gold: Digest,
     /// Digest of the test patch.
     pub test: Digest,
-    /// The files of the fixed side that the gold patch makes or changes: no image may hold them.
+    /// The files that the gold patch makes, with contents that the base has nowhere: no image may hold them.
     pub gold_files: Vec<GoldFile>,
 }
 
@@ -114,11 +114,17 @@ fn pair_patches(
             gold_paths.push(path);
         }
     }
-    let blobs = blob_ids(&fs_err::read(out.join("blobs"))?);
+    let blobs = blob_ids(&fs_err::read(out.join("fixed"))?);
+    let known: BTreeSet<String> =
+        blob_ids(&fs_err::read(out.join("base"))?).into_values().collect();
     let mut gold_files = Vec::new();
     for path in gold_paths {
         // Deleted files have no blob on the fixed side.
         let Some(blob) = blobs.get(&path) else { continue };
+        // Contents that the base has elsewhere (a moved file) give nothing away.
+        if known.contains(blob) {
+            continue;
+        }
         let name = String::from_utf8_lossy(&path).into_owned();
         let file = fixed_tree.join(os_path(&path));
         if fs_err::symlink_metadata(&file)?.is_file() {

@@ -1,5 +1,5 @@
-# Writes the difference of the trees at $BASE and $FIXED to $OUT/patch, as git reads it, and the blob ids of the
-# fixed side to $OUT/blobs (`mode type id<TAB>path`, NUL-terminated).
+# Writes the difference of the trees at $BASE and $FIXED to $OUT/patch, as git reads it, and the blob ids of both
+# sides to $OUT/base and $OUT/fixed (`mode type id<TAB>path`, NUL-terminated).
 set -eu
 export GIT_DIR=/tmp/pair.git
 git init -q --bare --template= "$GIT_DIR"
@@ -15,4 +15,5 @@ base=$(tree "$BASE")
 fixed=$(tree "$FIXED")
 git diff-tree -r -p --binary --full-index --no-renames --no-color --no-ext-diff --no-textconv \
   --src-prefix=a/ --dst-prefix=b/ "$base" "$fixed" > "$OUT/patch"
-git ls-tree -r -z "$fixed" > "$OUT/blobs"
+git ls-tree -r -z "$base" > "$OUT/base"
+git ls-tree -r -z "$fixed" > "$OUT/fixed"
