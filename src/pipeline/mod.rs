@@ -1,1 +1,21 @@
 //! A split through all stages: locks, bundle, images, runs, verdicts; scheduling and resume.
+//!
+//! Every stage finds what was done before by its key, so a pipeline that was killed goes on where it stopped.
+
+mod board;
+mod check;
+mod digests;
+mod error;
+mod execute;
+mod graph;
+mod outcome;
+mod project;
+mod stages;
+
+pub use board::Board;
+pub use digests::{ImageEntry, SplitDigests};
+pub use error::{Error, Failure, Kind};
+pub use execute::Goal;
+pub use outcome::{Collected, Done, InstanceVerdict};
+pub use project::Project;
+pub use stages::{Locks, Pipeline};

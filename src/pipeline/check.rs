@@ -1,0 +1,137 @@
+//! Are builds reproducible here? The split is built again in an empty store, offline, and what differs is named with
+//! its likely cause.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::board::Board;
+use super::stages::Pipeline;
+use super::{Done, Error, Goal};
+use crate::base::files::digest_file;
+use crate::base::{Digest, Store};
+use crate::image::{self, EntryKind, Layer, MergedEntry};
+use crate::runtime::{Runtime, Workbench};
+
+/// Causes by what a path looks like, first match wins: known reasons for unequal layers.
+const CAUSES: [(&str, &str); 10] = [
+    (".pyc", "compiled Python: hash seed, order of compilation or source times"),
+    ("/RECORD", "a distribution's RECORD: one of its files differs, or an installer added its own"),
+    ("/direct_url.json", "where a distribution was installed from"),
+    ("/uv_cache.json", "uv's cache record: times of the wheel"),
+    ("ld.so.cache", "ldconfig's cache"),
+    ("aux-cache", "ldconfig's auxiliary cache: inode numbers and times"),
+    ("var/log/", "a log: times and order"),
+    ("var/lib/dpkg/", "dpkg's state: the order in which packages were unpacked"),
+    (".git/", "git: times, inodes or the packing of objects"),
+    (".so", "compiled code: paths, times or the order of its inputs"),
+];
+
+impl Pipeline<'_> {
+    /// Builds the board's split again in an empty store at `folder`, with a runtime made by `runtime` for that store, and
+    /// returns what differs: nothing is good. The bundle is linked from this pipeline's store.
+    pub fn rebuild_and_compare<R: Runtime, E: Into<Error>>(
+        &self,
+        board: &Board,
+        selected: &[String],
+        folder: &Path,
+        runtime: impl FnOnce(&Store) -> Result<R, E>,
+    ) -> Result<(Vec<String>, Done), Error> {
+        let store = Store::open(&folder.join("store"), &folder.join("scratch"))?;
+        let mut wanted: Vec<Digest> = board.files().iter().map(|file| file.sha256).collect();
+        for item in &board.items {
+            wanted.extend(self.history(&item.instance)?.map(|history| history.pack));
+        }
+        for digest in wanted {
+            fs_err::hard_link(self.bench.store.blob_path(&digest), store.blob_path(&digest))?;
+        }
+        let runtime = runtime(&store).map_err(Into::into)?;
+        let bench = Workbench { store: &store, runtime: &runtime, ..self.bench };
+        let again = Pipeline { bench, ..*self };
+        let second = Board::read(self.project, board.split.clone(), selected)?;
+        let done = again.execute(&second, Goal::Build);
+        let mut findings = Vec::new();
+        let rebuilt: BTreeMap<_, _> = second.images().into_iter().collect();
+        for (name, image) in board.images() {
+            let Some(other) = rebuilt.get(&name) else { continue };
+            if image.key != other.key {
+                findings.push(format!("{name}: expected key {}, got {}", image.key, other.key));
+            }
+            for (index, (first, second)) in image.layers.iter().zip(&other.layers).enumerate() {
+                if first.diff_id == second.diff_id {
+                    continue;
+                }
+                findings.push(format!(
+                    "{name}: layer {index}: expected {}, got {}",
+                    first.diff_id, second.diff_id
+                ));
+                findings.extend(self.differing(first, &store, second)?);
+            }
+        }
+        findings.dedup();
+        Ok((findings, done))
+    }
+
+    fn differing(
+        &self,
+        first: &Layer,
+        store: &Store,
+        second: &Layer,
+    ) -> Result<Vec<String>, Error> {
+        let a = self.entries(self.bench.store, first)?;
+        let mut b = self.entries(store, second)?;
+        let mut found = Vec::new();
+        for (path, entry) in a {
+            let what = match b.remove(&path) {
+                None => Some("only in the first build"),
+                Some(other) => difference(&entry, &other)?,
+            };
+            found.extend(what.map(|what| finding(&path, what)));
+        }
+        found.extend(b.keys().map(|path| finding(path, "only in the second build")));
+        Ok(found)
+    }
+
+    fn entries(
+        &self,
+        store: &Store,
+        layer: &Layer,
+    ) -> Result<BTreeMap<PathBuf, MergedEntry>, Error> {
+        let merged = image::merged(store, &[*layer], self.bench.cancel)?;
+        let mut entries = BTreeMap::new();
+        for entry in merged.walk(Path::new(""))? {
+            let entry = entry?;
+            entries.insert(entry.path.clone(), entry);
+        }
+        Ok(entries)
+    }
+}
+
+/// What is not the same, if anything.
+fn difference(a: &MergedEntry, b: &MergedEntry) -> Result<Option<&'static str>, Error> {
+    Ok(if a.kind != b.kind {
+        Some("another kind of file")
+    } else if (a.mode, a.uid, a.gid) != (b.mode, b.uid, b.gid) {
+        Some("another mode or owner")
+    } else if a.kind == EntryKind::File
+        && (a.size != b.size || digest_file(&a.location)? != digest_file(&b.location)?)
+    {
+        Some("other contents")
+    } else if a.kind == EntryKind::Symlink
+        && fs_err::read_link(&a.location)? != fs_err::read_link(&b.location)?
+    {
+        Some("another target")
+    } else if a.mtime != b.mtime {
+        Some("another time")
+    } else {
+        None
+    })
+}
+
+fn finding(path: &Path, what: &str) -> String {
+    let text = path.to_string_lossy();
+    let cause = CAUSES
+        .iter()
+        .find(|(part, _)| text.contains(part))
+        .map_or("unknown cause", |(_, cause)| cause);
+    format!("  /{text}: {what} ({cause})")
+}

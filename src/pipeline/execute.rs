@@ -1,0 +1,157 @@
+//! From a split to images, runs and verdicts: one graph, gone through once.
+
+use super::board::Board;
+use super::graph::{Graph, Node, Slot};
+use super::stages::Pipeline;
+use super::{Done, Error, Failure};
+use crate::verify::Phase;
+
+/// How far to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Goal {
+    /// Locks are there and answer their specs.
+    Lock,
+    /// Every locked file is in the store.
+    Fetch,
+    /// Images are built.
+    Build,
+    /// `pre` and `post` ran this often each.
+    Runs(u32),
+}
+
+/// The graph, with what each node is for.
+struct Plan<'a> {
+    graph: Graph<'a, Error>,
+    subjects: Vec<String>,
+}
+
+impl<'a> Plan<'a> {
+    fn add(
+        &mut self,
+        slot: Slot,
+        subject: String,
+        after: &[Node],
+        work: impl FnOnce() -> Result<(), Error> + Send + 'a,
+    ) -> Node {
+        self.subjects.push(subject);
+        self.graph.add(slot, after, work)
+    }
+}
+
+impl Pipeline<'_> {
+    /// Does everything up to `goal`. Failures are of single bases, environments and instances; whatever does not depend on
+    /// them is done.
+    pub fn execute(&self, board: &Board, goal: Goal) -> Done {
+        let mut plan = Plan { graph: Graph::new(), subjects: Vec::new() };
+        let env_stale: Vec<bool> = board.envs.iter().map(|env| self.must_lock(&env.held)).collect();
+
+        let mut base_locked = Vec::new();
+        let mut base_built = Vec::new();
+        for (index, base) in board.bases.iter().enumerate() {
+            let name = &base.definition.name;
+            let locked = plan.add(Slot::Network, format!("lock of base {name}"), &[], move || {
+                self.lock_base(base)
+            });
+            let wanted = goal >= Goal::Build
+                || board
+                    .envs
+                    .iter()
+                    .zip(&env_stale)
+                    .any(|(env, stale)| env.base == index && *stale);
+            let mut last = locked;
+            if wanted || goal >= Goal::Fetch {
+                last = plan.add(
+                    Slot::Network,
+                    format!("files of base {name}"),
+                    &[locked],
+                    move || self.fetch_base(base),
+                );
+            }
+            if wanted {
+                last = plan.add(Slot::Core, format!("base {name}"), &[last], move || {
+                    self.build_base(base)
+                });
+            }
+            base_locked.push(locked);
+            base_built.push(last);
+        }
+
+        let mut env_built = Vec::new();
+        for (env, stale) in board.envs.iter().zip(&env_stale) {
+            let name = env.spec.name();
+            let mut after = vec![base_locked[env.base]];
+            if *stale {
+                let setup = plan.add(Slot::Network, format!("source of {name}"), &[], move || {
+                    self.fetch_setup(env)
+                });
+                after = vec![base_built[env.base], setup];
+            }
+            let locked = plan.add(Slot::Core, format!("lock of {name}"), &after, move || {
+                self.lock_env(board, env)
+            });
+            let mut last = locked;
+            if *stale || goal >= Goal::Fetch {
+                last = plan.add(Slot::Network, format!("files of {name}"), &[locked], move || {
+                    self.fetch_env(board, env)
+                });
+            }
+            // A new lock is whole only with the digests of the wheels made from its sdists.
+            if *stale || goal >= Goal::Build {
+                last = plan.add(
+                    Slot::Core,
+                    format!("env {name}"),
+                    &[last, base_built[env.base]],
+                    move || {
+                        if goal < Goal::Build && env.lock().build_environments.is_empty() {
+                            return Ok(());
+                        }
+                        self.build_env(board, env)
+                    },
+                );
+            }
+            env_built.push(last);
+        }
+
+        for item in &board.items {
+            let id = &item.instance.id;
+            if goal < Goal::Fetch {
+                break;
+            }
+            let fetched = plan
+                .add(Slot::Network, format!("source of {id}"), &[], move || self.fetch_item(item));
+            if goal < Goal::Build {
+                continue;
+            }
+            let built = plan.add(
+                Slot::Core,
+                format!("instance {id}"),
+                &[fetched, env_built[item.env]],
+                move || self.build_item(board, item),
+            );
+            let Goal::Runs(repeats) = goal else { continue };
+            for phase in [Phase::Pre, Phase::Post] {
+                // The first run of a phase applies the patches and rebuilds; the others find that done.
+                let mut prepared = built;
+                for repeat in 0..repeats {
+                    let node = plan.add(
+                        Slot::Core,
+                        format!("{} run {} of {id}", phase.as_str(), repeat + 1),
+                        &[prepared],
+                        move || self.run_item(board, item, phase, repeat),
+                    );
+                    if repeat == 0 {
+                        prepared = node;
+                    }
+                }
+            }
+        }
+
+        let Plan { graph, subjects } = plan;
+        let (failures, skipped) = graph.run(self.jobs, self.bench.cancel);
+        let failures = failures
+            .into_iter()
+            .map(|(node, error)| Failure { subject: subjects[node.index()].clone(), error })
+            .collect();
+        Done { failures, skipped: skipped.len() }
+    }
+}

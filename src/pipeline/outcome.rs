@@ -1,0 +1,272 @@
+//! What came of a split: verdicts from records, and rows with collected lists.
+
+use super::board::{Base, Board, Env, Item};
+use super::stages::Pipeline;
+use super::{Error, Failure};
+use crate::dataset::{self, Instance, Split};
+use crate::image::Compressor;
+use crate::lock::{self, BaseLock, EnvLock, FileRef};
+use crate::manifest::{self, InstanceInput, Manifest, ManifestInput};
+use crate::verify::{self, Lists, Phase, Policy, Profile, RunPlan, RunRecord, Verdict};
+
+/// What a graph left.
+#[derive(Debug)]
+pub struct Done {
+    /// What went wrong, in the order of the graph.
+    pub failures: Vec<Failure>,
+    /// How many nodes did not run, because of a failure or an interruption.
+    pub skipped: usize,
+}
+
+/// The verdict on one instance.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct InstanceVerdict {
+    /// The instance.
+    pub instance: String,
+    /// Its expected tests.
+    pub lists: Lists,
+    /// What its runs say.
+    pub verdict: Verdict,
+}
+
+/// Rows with their lists.
+#[derive(Debug)]
+pub struct Collected {
+    /// The whole split, as JSON lines.
+    pub rows: String,
+    /// What to know of single instances.
+    pub notes: Vec<String>,
+    /// How many instances have no FAIL_TO_PASS.
+    pub refused: usize,
+}
+
+impl Pipeline<'_> {
+    /// One run of an instance; its record is kept on the board.
+    pub(crate) fn run_item(
+        &self,
+        board: &Board,
+        item: &Item,
+        phase: Phase,
+        repeat: u32,
+    ) -> Result<(), Error> {
+        let patches = item.patches.get().expect("derived before runs");
+        let test_patch = self.bench.store.read_blob(&patches.test)?;
+        let gold_patch = self.bench.store.read_blob(&patches.gold)?;
+        let plan = RunPlan {
+            instance: &item.instance.id,
+            spec: &board.envs[item.env].spec,
+            phase,
+            repeat,
+            profile: Profile::Plain,
+            test_patch: &test_patch,
+            gold_patch: &gold_patch,
+            slots: u32::try_from(self.jobs).unwrap_or(u32::MAX),
+        };
+        let record = verify::execute(self.bench, item.image(), &plan)?;
+        item.runs.lock().expect("no holder panics").push(record);
+        Ok(())
+    }
+}
+
+impl Pipeline<'_> {
+    /// The manifest of every judged instance. `version` is hallmark's own; it is told with the host, not with the subject.
+    pub fn manifest(
+        &self,
+        board: &Board,
+        verdicts: &[InstanceVerdict],
+        version: &str,
+    ) -> Result<Manifest, Error> {
+        let parts: Vec<Parts> = board
+            .items
+            .iter()
+            .filter_map(|item| {
+                let row = verdicts.iter().find(|row| row.instance == item.instance.id.as_str())?;
+                let mut runs = item.records(Phase::Pre);
+                runs.extend(item.records(Phase::Post));
+                let files = match &item.instance.source {
+                    dataset::Source::Pair(pair) => super::stages::pair_files(pair),
+                    dataset::Source::Git { .. } => Vec::new(),
+                };
+                Some(Parts { item, lists: &row.lists, runs, files })
+            })
+            .collect();
+        let instances: Vec<InstanceInput<'_>> = parts
+            .iter()
+            .map(|Parts { item, lists, runs, files }| {
+                let env = &board.envs[item.env];
+                let base = board.base_of(env);
+                InstanceInput {
+                    instance: &item.instance,
+                    spec: &env.spec,
+                    base_lock: base.lock(),
+                    base: base.image(),
+                    env_lock: env.lock(),
+                    env: env.image(),
+                    image: item.image(),
+                    files,
+                    lists,
+                    runs,
+                }
+            })
+            .collect();
+        let input = ManifestInput {
+            split: &board.split,
+            instances: &instances,
+            policy: &Policy::benchmark(),
+            compressor: Compressor::default(),
+            version,
+        };
+        Ok(manifest::build(self.bench.store, &input, self.bench.cancel)?)
+    }
+}
+
+/// What of an instance's manifest entry is made on the way.
+struct Parts<'a> {
+    item: &'a Item,
+    lists: &'a Lists,
+    runs: Vec<RunRecord>,
+    files: Vec<FileRef>,
+}
+
+impl Item {
+    /// The records of a phase, by repeat.
+    pub(crate) fn records(&self, phase: Phase) -> Vec<RunRecord> {
+        let runs = self.runs.lock().expect("no holder panics");
+        let mut records: Vec<RunRecord> =
+            runs.iter().filter(|run| run.phase == phase).cloned().collect();
+        records.sort_by_key(|record| record.repeat);
+        records
+    }
+
+    pub(crate) fn lists(&self) -> Option<Lists> {
+        Some(Lists {
+            fail_to_pass: self.instance.fail_to_pass.clone()?,
+            pass_to_pass: self.instance.pass_to_pass.clone()?,
+        })
+    }
+}
+
+impl Board {
+    /// The split's name.
+    pub fn split_name(&self) -> &str {
+        &self.split.name
+    }
+
+    /// Judges every instance that has runs. Rows without lists are an error: nothing can be expected of them.
+    pub fn verdicts(&self) -> Result<Vec<InstanceVerdict>, Error> {
+        let mut verdicts = Vec::new();
+        for item in &self.items {
+            let (pre, post) = (item.records(Phase::Pre), item.records(Phase::Post));
+            if pre.is_empty() || post.is_empty() {
+                continue;
+            }
+            let lists = item
+                .lists()
+                .ok_or_else(|| Error::NotCollected { id: item.instance.id.to_string() })?;
+            let verdict = verify::judge(&lists, &pre, &post, &Policy::benchmark());
+            verdicts.push(InstanceVerdict {
+                instance: item.instance.id.to_string(),
+                lists,
+                verdict,
+            });
+        }
+        Ok(verdicts)
+    }
+
+    /// The split's rows with the lists that the runs give.
+    pub fn collect(&self) -> Result<Collected, Error> {
+        let mut notes = Vec::new();
+        let mut refused = 0;
+        let mut instances: Vec<Instance> = self.split.instances.clone();
+        for item in &self.items {
+            let id = &item.instance.id;
+            let derived =
+                match verify::derive_lists(&item.records(Phase::Pre), &item.records(Phase::Post)) {
+                    Ok(derived) => derived,
+                    Err(why) => {
+                        refused += 1;
+                        notes.push(format!("{id}: refused: {why}"));
+                        continue;
+                    }
+                };
+            for (what, tests) in [
+                ("unstable, in neither list", &derived.unstable),
+                ("fails before and after", &derived.fail_both),
+                ("passes before and fails after", &derived.pass_to_fail),
+                ("skipped, coverage lost", &derived.skipped),
+                ("gone after the gold patch", &derived.gone),
+            ] {
+                notes.extend(tests.iter().map(|test| format!("{id}: {what}: {test}")));
+            }
+            if derived.lists.pass_to_pass.is_empty() {
+                notes.push(format!(
+                    "{id}: every test is FAIL_TO_PASS: the suite may not import before the fix"
+                ));
+            }
+            if let Some(row) = instances.iter_mut().find(|row| row.id == *id) {
+                row.fail_to_pass = Some(derived.lists.fail_to_pass);
+                row.pass_to_pass = Some(derived.lists.pass_to_pass);
+            }
+        }
+        let split = Split { name: self.split.name.clone(), instances };
+        Ok(Collected { rows: dataset::write(&split), notes, refused })
+    }
+
+    /// Every file that the locks of this run and the rows name, each once.
+    pub fn files(&self) -> Vec<FileRef> {
+        self.files_of(|base| base.lock.get(), |env| env.lock.get())
+    }
+
+    /// Every file that the locks on disk and the rows name, each once.
+    pub fn held_files(&self) -> Vec<FileRef> {
+        self.files_of(|base| base.held.as_ref().ok(), |env| env.held.as_ref().ok())
+    }
+
+    fn files_of(
+        &self,
+        base_lock: impl Fn(&Base) -> Option<&BaseLock>,
+        env_lock: impl Fn(&Env) -> Option<&EnvLock>,
+    ) -> Vec<FileRef> {
+        let mut files: Vec<FileRef> = Vec::new();
+        for base in &self.bases {
+            files.extend(base_lock(base).map(lock::base_files).unwrap_or_default());
+        }
+        for env in &self.envs {
+            if let (Some(lock), Some(base)) = (env_lock(env), base_lock(self.base_of(env))) {
+                files.extend(lock::env_files(lock, base));
+            }
+        }
+        for item in &self.items {
+            if let dataset::Source::Pair(pair) = &item.instance.source {
+                files.extend(super::stages::pair_files(pair));
+            }
+        }
+        files.sort();
+        files.dedup();
+        files
+    }
+
+    /// One line a lock: what it holds.
+    pub fn lock_lines(&self) -> Vec<String> {
+        let bases = self.bases.iter().filter_map(|base| {
+            let lock = base.lock.get()?;
+            Some(format!(
+                "base {}: {} .debs as of {}",
+                base.definition.name,
+                lock.debs.len(),
+                lock.as_of
+            ))
+        });
+        let envs = self.envs.iter().filter_map(|env| {
+            let lock = env.lock.get()?;
+            Some(format!(
+                "{}: {} packages, {} sdists, {} .debs",
+                env.spec.name(),
+                lock.packages.len(),
+                lock.build_environments.len(),
+                lock.debs.len()
+            ))
+        });
+        bases.chain(envs).collect()
+    }
+}
