@@ -1,6 +1,24 @@
 //! The command line: one file per verb, progress, diagnostics, exit codes.
 
-/// Runs the command line and returns its exit code.
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
-}
+mod args;
+mod audit;
+mod build;
+mod bundle;
+mod collect;
+mod diagnostics;
+pub mod exit;
+mod export;
+mod gc;
+mod interrupt;
+mod lock;
+mod main;
+mod printer;
+mod progress;
+mod run;
+mod session;
+mod settings;
+mod size;
+mod table;
+mod verify;
+
+pub use main::main;

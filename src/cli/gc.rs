@@ -1,0 +1,60 @@
+//! `hallmark gc`: free disk space.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::settings::Settings;
+use super::{exit, size};
+use crate::bundle::{self, Keep};
+use crate::pipeline::{self, Board};
+
+/// Remove from the store what was not used for long
+///
+/// Locked files of the project's splits are always kept, with what was built from them lately. Waits until no other hallmark uses the
+/// store.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Keep what was used within this many days
+    #[arg(long, default_value_t = 30, value_name = "DAYS")]
+    max_age: u64,
+    /// Remove the longest unused until the store is no larger, e.g. `20G`
+    #[arg(long, value_name = "SIZE", value_parser = size::parse)]
+    max_size: Option<u64>,
+    /// Only say what would be removed
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
+    let store = settings.open_store()?;
+    let mut roots = BTreeSet::new();
+    // Outside a project there is just nothing to be kept for its sake.
+    if let Ok(project) = settings.project() {
+        for name in project.known_splits() {
+            let board = Board::read(&project, project.split(&name)?, &[])?;
+            roots.extend(board.held_files().into_iter().map(|file| file.sha256));
+        }
+    }
+    let keep = Keep {
+        roots,
+        max_age: Some(Duration::from_hours(24 * args.max_age)),
+        max_bytes: args.max_size,
+    };
+    let report = bundle::gc(&store, &keep, args.dry_run, &settings.reporter, &settings.cancel)
+        .map_err(pipeline::Error::from)?;
+    for removed in &report.removed {
+        settings.printer.record("removed", &removed.path);
+        settings.printer.line(&format!(
+            "{:>10}  {}",
+            size::format(removed.bytes),
+            removed.path.display()
+        ));
+    }
+    let verb = if args.dry_run { "would free" } else { "freed" };
+    settings.printer.line(&format!(
+        "{verb} {}, {} are kept",
+        size::format(report.freed),
+        size::format(report.kept)
+    ));
+    Ok(exit::OK)
+}

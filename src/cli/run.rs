@@ -1,0 +1,66 @@
+//! `hallmark run`: all stages on a split.
+
+use std::path::PathBuf;
+
+use super::args::Selection;
+use super::session::{Session, report_failures};
+use super::settings::Settings;
+use super::{exit, table};
+use crate::base::files::write_atomic;
+use crate::manifest;
+use crate::pipeline::{self, Goal, Locks};
+use crate::verify::Status;
+
+/// Do everything for a split: locks, bundle, images, gold runs, verdicts, manifest
+///
+/// Ends with a table of verdicts and the evaluation manifest. Whatever is in the store already is not done again, so the same command
+/// goes on where it was interrupted.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) selection: Selection,
+    /// Runs of each phase, each in a fresh container
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) runs: u32,
+    /// Fail where a lock is missing or stale, or a digest is not the committed one
+    #[arg(long)]
+    pub(crate) locked: bool,
+    /// Where the manifest is written [default: `<split>.manifest.json` in the working folder]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
+    let session = Session::open(settings)?;
+    let board = session.board(&args.selection)?;
+    let pipeline = session.pipeline(if args.locked { Locks::Demand } else { Locks::Write });
+    let done = pipeline.execute(&board, Goal::Runs(args.runs));
+    let verdicts = board.verdicts()?;
+    table::verdicts(settings.printer, &verdicts);
+    report_failures(settings, done)?;
+
+    let digests = pipeline.digests(&board)?;
+    let differences = pipeline.compare_digests(&board, &digests)?;
+    for difference in &differences {
+        settings.printer.note(&format!("digest: {difference}"));
+    }
+    let manifest = pipeline.manifest(&board, &verdicts, env!("CARGO_PKG_VERSION"))?;
+    let path = args
+        .manifest
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(format!("{}.manifest.json", board.split_name())));
+    let bytes = manifest::write(&manifest).map_err(pipeline::Error::from)?;
+    write_atomic(&settings.working_dir().join(&path), &bytes).map_err(pipeline::Error::from)?;
+    settings.printer.record("manifest", &manifest.digests);
+    settings.printer.note(&format!(
+        "wrote {} (subject {})",
+        path.display(),
+        manifest.digests.subject
+    ));
+    let refused = verdicts.iter().any(|row| row.verdict.status == Status::Rejected);
+    Ok(if refused || (args.locked && !differences.is_empty()) {
+        exit::CHECK_FAILED
+    } else {
+        exit::OK
+    })
+}

@@ -1,0 +1,113 @@
+//! Raw arguments and the environment, checked once, before any work.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use etcetera::BaseStrategy as _;
+
+use super::args::Global;
+use super::printer::Printer;
+use super::progress::{Bars, JsonLines, Lines};
+use crate::base::{Cancel, SharedReporter, Store, progress};
+use crate::net;
+use crate::pipeline::{self, Project};
+use crate::runtime::embedded::Embedded;
+
+/// What every verb starts from.
+pub(crate) struct Settings {
+    pub(crate) printer: Printer,
+    pub(crate) reporter: SharedReporter,
+    pub(crate) cancel: Cancel,
+    pub(crate) jobs: usize,
+    pub(crate) mirrors: Option<PathBuf>,
+    store: PathBuf,
+    scratch: PathBuf,
+    project: Option<PathBuf>,
+    working_dir: PathBuf,
+    environment: BTreeMap<String, String>,
+    offline: bool,
+}
+
+impl Settings {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the environment and the working folder are read here, once"
+    )]
+    pub(crate) fn new(global: &Global, cancel: Cancel) -> anyhow::Result<Self> {
+        let environment: BTreeMap<String, String> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        let printer = Printer { json: global.json, quiet: global.quiet };
+        let reporter: SharedReporter = if global.json {
+            Arc::new(JsonLines(printer))
+        } else if global.quiet {
+            Arc::new(progress::Silent)
+        } else if std::io::stderr().is_terminal() {
+            Arc::new(Bars::new())
+        } else {
+            Arc::new(Lines::new(printer))
+        };
+        let working_dir = std::env::current_dir().context("cannot find the working folder")?;
+        let store = match &global.store {
+            Some(store) => working_dir.join(store),
+            None => etcetera::base_strategy::Xdg::new()
+                .context("cannot find a cache folder: name one with --store")?
+                .cache_dir()
+                .join("hallmark"),
+        };
+        let scratch = global
+            .scratch
+            .as_ref()
+            .map_or_else(|| store.join("scratch"), |path| working_dir.join(path));
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Ok(Self {
+            printer,
+            reporter,
+            cancel,
+            jobs: global.jobs.map_or(cores, usize::from),
+            mirrors: global.mirrors.as_ref().map(|path| working_dir.join(path)),
+            store,
+            scratch,
+            project: global.project.clone(),
+            working_dir,
+            environment,
+            offline: global.offline,
+        })
+    }
+
+    pub(crate) fn working_dir(&self) -> &Path {
+        &self.working_dir
+    }
+
+    pub(crate) fn open_store(&self) -> anyhow::Result<Store> {
+        Ok(Store::open(&self.store, &self.scratch).map_err(pipeline::Error::from)?)
+    }
+
+    pub(crate) fn project(&self) -> anyhow::Result<Project> {
+        let start = self
+            .project
+            .as_ref()
+            .map_or_else(|| self.working_dir.clone(), |path| self.working_dir.join(path));
+        Ok(Project::discover(&start)?)
+    }
+
+    pub(crate) fn client(&self) -> anyhow::Result<net::Client> {
+        let home = self.environment.get("HOME").map(PathBuf::from);
+        let mut config = net::Config::from_host(&self.environment, home.as_deref())
+            .map_err(pipeline::Error::from)?;
+        config.offline |= self.offline;
+        Ok(net::Client::new(config, &self.cancel).map_err(pipeline::Error::from)?)
+    }
+
+    pub(crate) fn runtime(store: &Store) -> anyhow::Result<Embedded> {
+        Ok(Embedded::new(store, launcher()).map_err(pipeline::Error::from)?)
+    }
+}
+
+/// The program that containers are launched with: this one.
+pub(crate) fn launcher() -> PathBuf {
+    PathBuf::from("/proc/self/exe")
+}
