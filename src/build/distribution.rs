@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::Serialize;
 
@@ -73,15 +74,9 @@ pub(crate) fn trees(
         return Ok(found);
     }
     let scratch = bench.store.scratch_dir("trees")?;
-    let mut trees = Vec::new();
-    for (number, distribution) in missing.iter().enumerate() {
-        bench.cancel.check()?;
-        let tree = scratch.path().join(number.to_string());
-        fs_err::create_dir(&tree)?;
-        let blob = bench.store.blob_path(&distribution.sha256);
-        wheel::unpack(&blob, &distribution.wheel, &interpreter.scheme, &tree)?;
-        trees.push(tree);
-    }
+    let trees: Vec<PathBuf> =
+        (0..missing.len()).map(|number| scratch.path().join(number.to_string())).collect();
+    unpack_all(bench, interpreter, &missing, &trees)?;
     pyc::compile(bench, image, interpreter, scratch.path(), trees.len())?;
     for (distribution, tree) in missing.iter().zip(&trees) {
         settle(tree)?;
@@ -94,6 +89,39 @@ pub(crate) fn trees(
         }
     }
     Ok(found)
+}
+
+/// Unpacks each distribution into its tree, on all processors.
+fn unpack_all(
+    bench: Workbench<'_>,
+    interpreter: &Interpreter,
+    distributions: &[&Distribution],
+    trees: &[PathBuf],
+) -> Result<(), Error> {
+    let next = AtomicUsize::new(0);
+    let work = || -> Result<(), Error> {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let (Some(distribution), Some(tree)) = (distributions.get(number), trees.get(number))
+            else {
+                return Ok(());
+            };
+            bench.cancel.check()?;
+            fs_err::create_dir(tree)?;
+            let blob = bench.store.blob_path(&distribution.sha256);
+            wheel::unpack(&blob, &distribution.wheel, &interpreter.scheme, tree)?;
+        }
+    };
+    let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> =
+            (0..workers.min(distributions.len())).map(|_| scope.spawn(work)).collect();
+        let results: Vec<_> = workers
+            .into_iter()
+            .map(|worker| worker.join().expect("unpacking does not panic"))
+            .collect();
+        results.into_iter().collect()
+    })
 }
 
 /// Modes and times by rule, so that nothing shows who made the tree and when.

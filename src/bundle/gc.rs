@@ -36,6 +36,8 @@ pub enum Kind {
     Blob,
     /// An unpacked layer.
     Layer,
+    /// An unpacked distribution that layers share files with; it is made again when it is missed.
+    Tree,
     /// A step's result.
     Step,
     /// A run's record.
@@ -151,6 +153,7 @@ impl Inventory {
         for (kind, folder) in [
             (Kind::Blob, "blobs/sha256"),
             (Kind::Layer, "layers"),
+            (Kind::Tree, "trees"),
             (Kind::Step, "steps"),
             (Kind::Run, "runs"),
         ] {
@@ -180,7 +183,7 @@ impl Inventory {
                     Kind::Blob => json_mentions(&path, metadata.len()),
                     Kind::Step => mentions(&path),
                     Kind::Run => records_of(&path).iter().flat_map(|path| mentions(path)).collect(),
-                    Kind::Layer | Kind::Leftover => BTreeSet::new(),
+                    Kind::Layer | Kind::Tree | Kind::Leftover => BTreeSet::new(),
                 };
                 inventory.items.insert((kind, digest), Item { path, bytes, idle, mentions });
             }
@@ -219,7 +222,7 @@ impl Inventory {
         queue.extend(keep.roots.iter().flat_map(all));
         queue.extend(self.items.iter().filter_map(|(key, item)| {
             let lives = match (age, key.0) {
-                (None, Kind::Step | Kind::Run) => true,
+                (None, Kind::Step | Kind::Run | Kind::Tree) => true,
                 (None, _) => item.idle < GRACE,
                 (Some(age), _) => item.idle < age,
             };

@@ -32,8 +32,6 @@ def main():
         write(out, "requires.json", {
             "wheel": call("get_requires_for_build_wheel") or [],
             "editable": call("get_requires_for_build_editable") or [],
-            # Dependencies of an editable install (PEP 660) are the backend's word too.
-            "has-editable": hasattr(hooks, "build_editable"),
         })
     elif action == "metadata":
         folder = call("prepare_metadata_for_build_wheel", out)

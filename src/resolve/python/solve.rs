@@ -41,6 +41,13 @@ pub fn lock(
 ) -> Result<PythonLock, Error> {
     let task = Task::start(bench.reporter, "resolve", spec.name(), None);
     let interpreter = Interpreter::of(bench, image)?;
+    let (major, minor) = interpreter.minor();
+    if spec.python != format!("{major}.{minor}") {
+        return Err(Error::Unreadable {
+            what: format!("the spec asks for Python {}", spec.python),
+            problem: format!("its base `{}` has {}", spec.base, interpreter.version),
+        });
+    }
     let platform = Platform::of(&interpreter, image.arch);
     let dates = Dates {
         all: spec.dependencies.exclude_newer,

@@ -1,6 +1,7 @@
 //! Real packages from PyPI. Skipped, with a word, where the index cannot be reached.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use hallmark::base::Cancel;
@@ -12,7 +13,7 @@ use hallmark::resolve::python::{PythonLock, lock};
 use hallmark::runtime::{Mount, Network, Root, RunSpec, Runtime as _};
 use hallmark::spec::Spec;
 
-use super::scaffold::{Bench, lock_of, online_client, spec_of};
+use super::scaffold::{Bench, lock_of, online_client, sdist, spec_of};
 
 fn setup() -> Option<(Client, Bench)> {
     Some((online_client()?, Bench::new()?))
@@ -174,6 +175,39 @@ fn online_a_silent_fallback_is_pointed_out() {
     );
 }
 
+/// What only `setup.py` knows and the lock does not: setuptools tries to fetch it, and cannot. (A plain `setup_requires` is a build
+/// requirement, so it is locked; the hooks fetch nothing for it.)
+#[test]
+fn online_setup_requires_beyond_the_lock_fail_offline() {
+    let Some((client, bench)) = setup() else { return };
+    let spec = spec_of(&["blinker"], "2022-02-20T00:00:00Z");
+    let solved = solve(&client, &bench, &spec, project(&[]).path()).unwrap();
+    let setup_py = "from setuptools import Distribution, setup\nDistribution().fetch_build_eggs(['six==1.16.0'])\nsetup(name='made', version='1')\n";
+    let bytes = sdist("made-1", &[("setup.py", setup_py)]);
+    let mut lock = lock_of(vec![bench.package("made-1.tar.gz", &bytes)]);
+    lock.build_environments.clone_from(&solved.build_environments);
+    "made-1.tar.gz".clone_into(&mut lock.build_environments[0].sdist);
+    let mut wanted = lock.clone();
+    wanted.packages.clear();
+    fetch(&client, &bench, &wanted);
+    let error = env(bench.bench(), &bench.base, &spec, &lock).unwrap_err();
+    let text = error.to_string();
+    assert!(text.starts_with("building made-1.tar.gz: it tried to download something"), "{text}");
+    assert!(error.hint().unwrap().contains("`setup_requires`"));
+}
+
+#[test]
+fn online_a_spec_for_another_python_is_refused() {
+    let Some((client, bench)) = setup() else { return };
+    let mut spec = spec_of(&[], "2022-02-20T00:00:00Z");
+    "3.9".clone_into(&mut spec.python);
+    let error = solve(&client, &bench, &spec, project(&[]).path()).unwrap_err();
+    assert!(
+        error.starts_with("the spec asks for Python 3.9: its base `bookworm` has 3.11."),
+        "{error}"
+    );
+}
+
 /// Python 3.9 says its local scheme in distutils alone, 3.13 has no distutils; both must install where they look.
 #[test]
 fn online_every_suite_installs_where_its_python_looks() {
@@ -183,6 +217,7 @@ fn online_every_suite_installs_where_its_python_looks() {
     {
         let Some(bench) = Bench::on(suite, packages) else { return };
         let mut spec = spec_of(&["pytest", "markupsafe"], "2024-11-01T00:00:00Z");
+        python.clone_into(&mut spec.python);
         spec.dependencies.no_binary = vec!["toml".to_owned()];
         spec.dependencies.requirements.push("toml".to_owned());
         let solved = solve(&client, &bench, &spec, project(&[]).path()).unwrap();
@@ -231,7 +266,6 @@ fn listing(tree: &Path) -> BTreeMap<String, String> {
         } else {
             hallmark::base::Digest::of(&bytes).to_string()
         };
-        use std::os::unix::fs::PermissionsExt as _;
         let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
         found.insert(path, format!("{mode:o} {text}"));
     }

@@ -270,6 +270,10 @@ impl Bench {
 }
 
 /// A client of this host's index; `None`, and a word about it, where it cannot be reached.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the index of this host, as the command line would find it"
+)]
 pub(super) fn online_client() -> Option<Client> {
     let environment: BTreeMap<String, String> = std::env::vars().collect();
     let config = Config::from_host(&environment, None).unwrap();
