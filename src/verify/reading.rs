@@ -54,10 +54,10 @@ fn outcome_of(log: &RunLog, report: &Report) -> Result<RunOutcome, Error> {
     if report.tests.is_empty() {
         let reason = match report.collection_errors.iter().next() {
             Some((id, reason)) => format!("{id} could not be collected: {reason}"),
+            None if !report.collection_skips.is_empty() => "every module was skipped".to_owned(),
             None if report.collected.as_ref().is_some_and(Vec::is_empty) => {
                 "no test was collected".to_owned()
             }
-            None if !report.collection_skips.is_empty() => "every module was skipped".to_owned(),
             None => format!("{}: {}", ended(log), last(log)?),
         };
         return Ok(RunOutcome::EnvError { reason });

@@ -187,7 +187,8 @@ def plugin(pytest, stream, limit):
 
         def collected(self, ids):
             ids = [text(name) for name in ids]
-            for start in range(0, len(ids), IDS_PER_LINE):
+            # Also when there is none: that collection ended is the news.
+            for start in range(0, max(len(ids), 1), IDS_PER_LINE):
                 stream.write("collected", ids=ids[start:start + IDS_PER_LINE])
 
         @pytest.hookimpl(tryfirst=True)
