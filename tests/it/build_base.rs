@@ -1,1 +1,4 @@
-//! Tests of `build_base`.
+//! Debian bases: locking from a (possibly hostile) archive, and images built twice.
+
+mod archive;
+mod image;

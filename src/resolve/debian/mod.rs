@@ -14,5 +14,5 @@ pub use closure::{closure, closure_of};
 pub use index::{Clause, Index, Package};
 pub use keyring::Keyring;
 pub use lock::{lock_base, lock_base_with};
-pub use packages::{check_closure, lock_packages};
+pub use packages::{check_closure, lock_packages, locked_index};
 pub use release::Release;

@@ -83,8 +83,9 @@ pub fn check_closure(
     })
 }
 
-/// The pinned index: from the store, else from the network and then kept there.
-fn locked_index(store: &Store, client: &net::Client, lock: &BaseLock) -> Result<String, Error> {
+/// The index that a base was locked from: from the store, else from the network (the snapshot service, once the
+/// suite has moved) and then kept there.
+pub fn locked_index(store: &Store, client: &net::Client, lock: &BaseLock) -> Result<String, Error> {
     if store.has_blob(&lock.packages_index) {
         let bytes = store.read_blob(&lock.packages_index)?;
         return String::from_utf8(bytes).map_err(|_| Error::Archive {
