@@ -20,7 +20,7 @@ use crate::resolve::debian::{Index, closure_of};
 use crate::runtime::{Mount, Network, Root, RunSpec, Workbench};
 
 /// Raise it whenever the bootstrap, its scripts or the cleaning change what comes out.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Where blobs and scripts are mounted while packages are installed; no part of the image.
 pub(super) const MOUNTS: &str = ".hallmark";

@@ -20,5 +20,5 @@ rm /var/lib/dpkg/updates
 cp -a /dev/shm/updates /var/lib/dpkg/updates
 
 test -z "$(dpkg --audit)" || { dpkg --audit; exit 1; }
-found=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+found=$(PYTHONDONTWRITEBYTECODE=1 python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 test "$found" = "$PYTHON" || { echo "expected Python $PYTHON, got $found" >&2; exit 1; }

@@ -40,7 +40,8 @@ def compile_one(path):
         if source is None or not path.endswith(SUFFIX) or not os.path.isfile(source):
             os.remove(path)
         return
-    if os.path.islink(path):
+    if not os.path.isfile(path):
+        # A link to nowhere; other links are compiled under their own name, as an import does.
         return
     with open(path, "rb") as file:
         text = file.read()

@@ -135,7 +135,7 @@ fn release_files_that_lie_are_refused() {
     let text = String::from_utf8(INRELEASE.to_vec()).unwrap();
     let unsigned =
         &text[text.find("Origin").unwrap()..text.find("-----BEGIN PGP SIGNATURE").unwrap()];
-    let no_signature = &text[..text.find("\n-----BEGIN PGP SIGNATURE").unwrap() + 1];
+    let no_signature = &text[..=text.find("\n-----BEGIN PGP SIGNATURE").unwrap()];
     let other_text = text.replace("2026 10:16:37", "2027 10:16:37");
     let appended = format!("{text}\nOrigin: evil\n");
     let prepended = format!("Origin: evil\n\n{text}");
