@@ -17,8 +17,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use hallmark::base::Cancel;
 use hallmark::base::clock::Stopwatch;
-use hallmark::runtime::Network;
+use hallmark::runtime::embedded::{Embedded, Hole, Options};
+use hallmark::runtime::{Network, Root, RunSpec, Runtime};
 
 /// Interleaved rounds; the 10th percentile tells what the work costs, not what the neighbours do.
 const ROUNDS: usize = 200;
@@ -37,6 +39,13 @@ fn main() {
     for folder in ["proc", "dev", "sys"] {
         fs_err::create_dir(plain.join(folder)).unwrap();
     }
+    let launcher = || env!("CARGO_BIN_EXE_hallmark").into();
+    let with = |options| Embedded::with_options(&scaffold.store, launcher(), options).unwrap();
+    let tun = with(Options { black_holes: &[Hole::Tun], ..Options::default() });
+    let bare = with(Options { cgroups: false, ..Options::default() });
+    let run = |runtime: &Embedded, spec: &RunSpec| {
+        runtime.run(Root::Layers(&scaffold.layers), spec, &Cancel::new()).unwrap().success()
+    };
     let bundle = runc_bundle(scaffold.folder.path(), &plain);
 
     let mut spec = scaffold.sh("");
@@ -56,6 +65,8 @@ fn main() {
         };
         measure("hallmark", &|| scaffold.run(&spec).success());
         measure("hallmark, black hole", &|| scaffold.run(&with_hole).success());
+        measure("hallmark, TUN hole", &|| run(&tun, &with_hole));
+        measure("hallmark, no cgroups", &|| run(&bare, &spec));
         measure("bwrap", &|| {
             let root = plain.to_str().unwrap();
             quiet(Command::new("bwrap").args([

@@ -47,7 +47,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { classic_overlay: false, black_holes: &[Hole::Tun, Hole::Veth], cgroups: true }
+        Self { classic_overlay: false, black_holes: &[Hole::Veth, Hole::Tun], cgroups: true }
     }
 }
 

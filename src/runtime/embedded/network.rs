@@ -115,7 +115,7 @@ pub(super) fn set_up(request: &Request) -> Result<Option<BlackHole>, Failure> {
         match black_hole(&socket, *kind) {
             Ok(hole) => return Ok(Some(hole)),
             // The next kind; a host without any has a gap, which is recorded, and no error.
-            Err(_) => continue,
+            Err(_) => {}
         }
     }
     Ok(None)
