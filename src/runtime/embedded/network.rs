@@ -112,10 +112,9 @@ pub(super) fn set_up(request: &Request) -> Result<Option<BlackHole>, Failure> {
         return Ok(None);
     }
     for kind in &request.holes {
-        match black_hole(&socket, *kind) {
-            Ok(hole) => return Ok(Some(hole)),
-            // The next kind; a host without any has a gap, which is recorded, and no error.
-            Err(_) => {}
+        // On an error the next kind; a host without any has a gap, which is recorded, and no error.
+        if let Ok(hole) = black_hole(&socket, *kind) {
+            return Ok(Some(hole));
         }
     }
     Ok(None)
