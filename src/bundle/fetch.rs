@@ -118,7 +118,7 @@ impl Job<'_> {
     }
 
     fn fetch_one(&self, file: &FileRef) -> Result<(), net::Error> {
-        let task = Task::start(self.reporter, "fetch", &file.name, Some(file.size));
+        let task = Task::start(self.reporter, "file", &file.name, Some(file.size));
         let candidates = match &file.origin {
             Origin::Pypi { project } => {
                 vec![net::pypi::locate(self.client, project, &file.name, file.sha256)?]

@@ -6,6 +6,7 @@ mod build;
 mod bundle;
 mod collect;
 mod diagnostics;
+mod doctor;
 pub mod exit;
 mod export;
 mod gc;

@@ -10,7 +10,7 @@ use super::printer::Printer;
 use crate::base::progress::{Event, Outcome, Reporter, TaskId};
 
 /// Stages whose start and end are not worth a plain line each: there are hundreds.
-const QUIET_STAGES: [&str; 2] = ["file", "distribution"];
+const QUIET_STAGES: [&str; 2] = ["file", "wheel"];
 
 /// One bar per running task.
 pub(crate) struct Bars {

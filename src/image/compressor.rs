@@ -14,8 +14,8 @@ use zstd::zstd_safe::CParameter;
 use super::gzip::GzipWriter;
 use crate::base::Error;
 
-/// 2 MiB: with more a pool of workers would not fit its memory, with less the ratio suffers.
-const ZSTD_JOB: u32 = 2 << 20;
+/// 8 MiB: four windows of level 3, so that jobs lose little at their borders; workers and their buffers stay small.
+const ZSTD_JOB: u32 = 8 << 20;
 
 /// Workers beyond these wait for the reading thread, and cost memory.
 const MOST_WORKERS: usize = 8;
