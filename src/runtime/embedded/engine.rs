@@ -27,6 +27,8 @@ pub struct Embedded {
     launcher: PathBuf,
     maps: (String, String),
     filters: Vec<Vec<u8>>,
+    /// On top of `filters` for [`Root::Directory`]; overlays are mounted `volatile` instead.
+    unsynced: Vec<u8>,
     hierarchy: Hierarchy,
     session: Session,
     gaps: Vec<Gap>,
@@ -68,7 +70,8 @@ impl Embedded {
         host::check()?;
         let maps = idmap::own().map_err(system("read the id maps"))?;
         let single_id = idmap::count(&maps.0) < 2 || idmap::count(&maps.1) < 2;
-        let filters = seccomp::programs(single_id).map_err(|error| Error::Launcher {
+        let compiled = seccomp::programs(single_id).and_then(|all| Ok((all, seccomp::unsynced()?)));
+        let (filters, unsynced) = compiled.map_err(|error| Error::Launcher {
             message: format!("the seccomp filter does not compile: {error}"),
         })?;
         let hierarchy = Hierarchy::find().map_err(system("find the cgroups"))?;
@@ -85,7 +88,8 @@ impl Embedded {
             gaps.push(Gap::SingleId);
         }
         let store = store.clone();
-        let embedded = Self { store, launcher, maps, filters, hierarchy, session, gaps, options };
+        let embedded =
+            Self { store, launcher, maps, filters, unsynced, hierarchy, session, gaps, options };
         embedded.sweep()?;
         Ok(embedded)
     }
@@ -131,7 +135,7 @@ impl Embedded {
             open_files: spec.limits.open_files,
             file_size: spec.limits.disk,
             scratch: folder.path().to_owned(),
-            filters: self.filters.iter().map(Vec::len).collect(),
+            filters: self.filters_for(root).iter().map(|filter| filter.len()).collect(),
         })
     }
 
@@ -173,9 +177,15 @@ impl Embedded {
         })
     }
 
+    fn filters_for(&self, root: Root<'_>) -> Vec<&[u8]> {
+        let unsynced = matches!(root, Root::Directory(_)).then_some(&self.unsynced);
+        self.filters.iter().chain(unsynced).map(Vec::as_slice).collect()
+    }
+
     fn spawn(
         &self,
         request: &Request,
+        filters: &[&[u8]],
         stdout: OwnedFd,
         stderr: OwnedFd,
     ) -> Result<(Child, UnixStream), Error> {
@@ -191,7 +201,7 @@ impl Embedded {
             .spawn()
             .map_err(system(format!("start {}", self.launcher.display())))?;
         send(&mut ours, request)
-            .and_then(|()| self.filters.iter().try_for_each(|filter| ours.write_all(filter)))
+            .and_then(|()| filters.iter().try_for_each(|filter| ours.write_all(filter)))
             .map_err(system("pass the request to the launcher"))?;
         Ok((child, ours))
     }
@@ -215,7 +225,7 @@ impl Runtime for Embedded {
         };
         let ((out, out_end), (err, err_end)) = (pipe()?, pipe()?);
         let disk = disk_watch(root, spec, &folder);
-        let (child, control) = self.spawn(&request, out_end, err_end)?;
+        let (child, control) = self.spawn(&request, &self.filters_for(root), out_end, err_end)?;
         let outcome = Watch::new(child, control, spec, disk)?
             .copy(out, "stdout", &spec.output)?
             .copy(err, "stderr", &spec.output)?

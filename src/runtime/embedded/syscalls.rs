@@ -81,6 +81,16 @@ pub(super) const OWNERSHIP: &[c_long] = &[
     SYS_lchown,
 ];
 
+/// What waits for the disk.
+pub(super) const SYNCS: &[c_long] = &[
+    SYS_fdatasync,
+    SYS_fsync,
+    libc::SYS_msync,
+    libc::SYS_sync,
+    libc::SYS_sync_file_range,
+    libc::SYS_syncfs,
+];
+
 const fn concat() -> [c_long; COMMON.len() + NEW.len() + OWN.len()] {
     let mut all = [0; COMMON.len() + NEW.len() + OWN.len()];
     let mut index = 0;
