@@ -132,16 +132,23 @@ fn arguments() -> Result<BpfProgram, BackendError> {
         (libc::SYS_personality, vec![others]),
         (libc::SYS_clone, namespaces.into_iter().collect::<Result<Vec<_>, _>>()?),
     ];
+    compile(rules.into(), errno(libc::EPERM))
+}
+
+/// The program that answers `answer` to calls that a rule fits (no rules: always), and lets all others pass.
+fn compile(
+    rules: BTreeMap<i64, Vec<SeccompRule>>,
+    answer: SeccompAction,
+) -> Result<BpfProgram, BackendError> {
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
-    let refused = errno(libc::EPERM);
-    SeccompFilter::new(rules.into(), SeccompAction::Allow, refused, arch)?.try_into()
+    SeccompFilter::new(rules, SeccompAction::Allow, answer, arch)?.try_into()
 }
 
 /// A program that makes syncs succeed at once, for trees that are thrown away unless they become a layer: dpkg syncs
 /// after each file, which was most of a base's build time on disks.
 pub(super) fn unsynced() -> Result<Vec<u8>, BackendError> {
     let calls = syscalls::SYNCS.iter().map(|call| (*call, Vec::new())).collect();
-    Ok(bytes(&compile(calls, SeccompAction::Allow, errno(0))?))
+    Ok(bytes(&compile(calls, errno(0))?))
 }
 
 fn bytes(program: &BpfProgram) -> Vec<u8> {
