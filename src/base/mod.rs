@@ -9,6 +9,7 @@ mod digest;
 mod error;
 pub mod files;
 pub mod flock;
+mod owner;
 pub mod progress;
 pub mod store;
 
@@ -16,5 +17,6 @@ pub use arch::Arch;
 pub use cancel::Cancel;
 pub use digest::{Digest, DigestError, HashingReader, HashingWriter};
 pub use error::Error;
+pub use owner::Owner;
 pub use progress::{Event, Reporter, SharedReporter, TaskId};
 pub use store::Store;

@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::files::{AtomicFile, VerifiedReader, write_atomic};
-use super::{Cancel, Digest, Error, HashingWriter};
+use super::{Cancel, Digest, Error, HashingWriter, Owner};
 use crate::base::flock::FileLock;
 
 /// Where things are kept. Cheap to clone; safe to share between processes.
@@ -51,9 +51,11 @@ impl Store {
         &self.scratch
     }
 
-    /// A fresh folder in scratch, removed when dropped.
-    pub fn scratch_dir(&self, prefix: &str) -> Result<tempfile::TempDir, Error> {
-        Ok(tempfile::Builder::new().prefix(&format!("{prefix}-")).tempdir_in(&self.scratch)?)
+    /// A fresh folder in scratch, removed when dropped. `purpose` is one word without a dash. The folder's
+    /// name says whose it is, so that it is swept when this process is killed.
+    pub fn scratch_dir(&self, purpose: &str) -> Result<tempfile::TempDir, Error> {
+        let prefix = format!("{purpose}-{}-", Owner::own()?);
+        Ok(tempfile::Builder::new().prefix(&prefix).tempdir_in(&self.scratch)?)
     }
 
     /// Where the blob is, or would be.

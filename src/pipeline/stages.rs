@@ -89,6 +89,16 @@ impl Pipeline<'_> {
 
     pub(crate) fn build_base(&self, base: &Base) -> Result<(), Error> {
         let image = build::base(self.bench, base.lock())?;
+        if self.must_lock(&base.held) {
+            // The closure of a new lock comes from a simple rule; apt has the last word, now that it can run.
+            resolve::debian::check_closure(
+                self.bench,
+                self.client,
+                &base.definition,
+                &image,
+                base.lock(),
+            )?;
+        }
         base.image.set(image).expect("built once");
         Ok(())
     }

@@ -269,7 +269,7 @@ fn install(bench: Workbench<'_>, client: &net::Client, arch: Arch) -> Result<Pat
     let entry = archive
         .find(&format!("uv-{VERSION}.data/scripts/uv"))
         .ok_or_else(|| unreadable("it holds no uv".to_owned()))?;
-    let folder = bench.store.scratch_dir("uv-tool")?;
+    let folder = bench.store.scratch_dir("uvtool")?;
     let path = folder.path().join("uv");
     let mut file = fs_err::File::create(&path)?;
     std::io::copy(&mut archive.reader(entry)?, &mut file)?;

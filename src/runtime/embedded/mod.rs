@@ -32,7 +32,6 @@ mod launcher;
 mod namespace;
 mod network;
 mod overlay;
-mod owner;
 mod payload;
 mod privilege;
 mod probe;

@@ -15,7 +15,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::owner::Owner;
+use crate::base::Owner;
 
 const PREFIX: &str = "runtime-";
 
@@ -103,13 +103,13 @@ impl Drop for RunFolder {
     }
 }
 
-/// Removes what dead processes left in `scratch`.
+/// Removes what dead processes left in `scratch`: anything named `<word>-<owner>-...`.
 pub(super) fn sweep(scratch: &Path) -> io::Result<()> {
     for entry in fs_err::read_dir(scratch)? {
         let entry = entry?;
         let name = entry.file_name();
-        let owner = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
-        if owner.and_then(Owner::parse).is_some_and(Owner::is_dead) {
+        let owner = name.to_str().and_then(|name| name.split_once('-'));
+        if owner.and_then(|(_, owner)| Owner::parse(owner)).is_some_and(Owner::is_dead) {
             match fs_err::remove_dir_all(entry.path()) {
                 // Its launcher, or another sweep, was faster.
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

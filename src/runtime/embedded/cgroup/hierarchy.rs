@@ -10,10 +10,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::super::owner::Owner;
 use super::group::{Group, Place};
 use super::layout::{self, Controller, Layout, V2};
 use super::remove;
+use crate::base::Owner;
 
 /// Begins the name of every cgroup of a run.
 const PREFIX: &str = "hallmark-run-";

@@ -3,11 +3,11 @@
 
 use std::fmt;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::MetadataExt as _;
 
 /// A process, dead or alive. As text: `<namespace>-<pid>-<start>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Owner {
+pub struct Owner {
     namespace: u64,
     pid: u32,
     start: u64,
@@ -15,14 +15,14 @@ pub(super) struct Owner {
 
 impl Owner {
     /// This process.
-    pub(super) fn own() -> io::Result<Self> {
+    pub fn own() -> io::Result<Self> {
         let pid = std::process::id();
         let start = start_time(pid)?;
         Ok(Self { namespace: namespace()?, pid, start })
     }
 
     /// Reads the text form, followed by a dash and anything.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let mut fields = text.split('-');
         Some(Self {
             namespace: fields.next()?.parse().ok()?,
@@ -32,7 +32,7 @@ impl Owner {
     }
 
     /// Whether it is known to be dead: never said of a process in another namespace.
-    pub(super) fn is_dead(self) -> bool {
+    pub fn is_dead(self) -> bool {
         if namespace().ok() != Some(self.namespace) {
             return false;
         }
