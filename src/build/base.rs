@@ -17,7 +17,7 @@ use crate::base::{Cancel, Store, canon, clock};
 use crate::image::{self, Image, ImageConfig, Layer, PackRules};
 use crate::lock::{BaseLock, Deb};
 use crate::resolve::debian::{Index, closure_of};
-use crate::runtime::{Mount, Network, Root, RunSpec, Workbench};
+use crate::runtime::{Gap, Mount, Network, Root, RunSpec, Workbench};
 
 /// Raise it whenever the bootstrap, its scripts or the cleaning change what comes out.
 const VERSION: u32 = 2;
@@ -70,7 +70,7 @@ fn config() -> ImageConfig {
 
 fn make(bench: Workbench<'_>, lock: &BaseLock) -> Result<Layer, Error> {
     let epoch = lock.as_of.as_second();
-    check_clock(&lock.suite, epoch)?;
+    check_host(bench, &lock.suite, epoch)?;
     let scratch = bench.store.scratch_dir("base")?;
     let tree = scratch.path().join("tree");
     prepare(&tree, lock)?;
@@ -91,16 +91,31 @@ fn make(bench: Workbench<'_>, lock: &BaseLock) -> Result<Layer, Error> {
     Ok(image::commit_tree(bench.store, tree, &PackRules::base(epoch), bench.cancel)?)
 }
 
-/// A file made now must not be older than the epoch, which it is clamped to.
-pub(super) fn check_clock(what: &str, epoch: i64) -> Result<(), Error> {
-    if clock::now().as_second() > epoch {
-        return Ok(());
+/// Whether what this machine makes of Debian packages is what any other makes: files get the clock's time unless it is clamped
+/// to the epoch, and owners need real ids.
+pub(super) fn check_host(bench: Workbench<'_>, suite: &str, epoch: i64) -> Result<(), Error> {
+    let fault = host_fault(clock::now().as_second(), epoch, bench.runtime.gaps());
+    match fault {
+        None => Ok(()),
+        Some((problem, hint)) => Err(Error::Host {
+            what: format!("an image with Debian packages of {suite}"),
+            problem: problem.to_owned(),
+            hint: hint.to_owned(),
+        }),
     }
-    Err(Error::Invalid {
-        what: what.to_owned(),
-        problem: "this machine's clock is before the time of the packages".to_owned(),
-        hint: Some("set the clock: files would keep its time otherwise".to_owned()),
-    })
+}
+
+fn host_fault(now: i64, epoch: i64, gaps: &[Gap]) -> Option<(&'static str, &'static str)> {
+    if now <= epoch {
+        return Some((
+            "this machine's clock is before the time of the packages",
+            "set the clock: files would keep its time otherwise",
+        ));
+    }
+    gaps.contains(&Gap::SingleId).then_some((
+        "there is only one user id, and files of several owners would all get it",
+        "give the user subordinate ids (`usermod --add-subuids 100000-165535 --add-subgids 100000-165535 USER`, and newuidmap from `uidmap`), or name a store that holds the layer with --store",
+    ))
 }
 
 /// `sh` on one of the scripts, with the packages' files as arguments.
@@ -285,5 +300,19 @@ fn remove(path: &Path) -> Result<(), Error> {
         Err(error) => Err(error.into()),
         Ok(found) if found.is_dir() => Ok(image::remove_tree(path)?),
         Ok(_) => Ok(fs_err::remove_file(path)?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_before_the_epoch_and_one_id_are_refused() {
+        assert_eq!(host_fault(11, 10, &[Gap::MemoryLimit]), None);
+        for now in [9, 10] {
+            assert!(host_fault(now, 10, &[]).unwrap().0.contains("clock"));
+        }
+        assert!(host_fault(11, 10, &[Gap::SingleId]).unwrap().1.contains("--add-subuids"));
     }
 }

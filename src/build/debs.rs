@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::base::{MOUNTS, check_clock, install_spec, script};
+use super::base::{MOUNTS, check_host, install_spec, script};
 use super::step::cached_layer;
 use super::{Error, command};
 use crate::image::{self, Image, Layer, PackRules};
@@ -34,7 +34,7 @@ pub fn system_packages(
 
 fn make(bench: Workbench<'_>, base: &Image, lock: &BaseLock, debs: &[Deb]) -> Result<Layer, Error> {
     let epoch = lock.as_of.as_second();
-    check_clock(&lock.suite, epoch)?;
+    check_host(bench, &lock.suite, epoch)?;
     let scratch = bench.store.scratch_dir("packages")?;
     let mut spec = install_spec(bench.store, scratch.path(), epoch)?;
     spec.argv = script("install.sh", debs);

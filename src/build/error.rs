@@ -45,6 +45,16 @@ pub enum Error {
         /// What came out.
         actual: Digest,
     },
+    /// This machine cannot make what any other machine would.
+    #[error("{what} cannot be built here: {problem}")]
+    Host {
+        /// What was to be built.
+        what: String,
+        /// What this machine lacks.
+        problem: String,
+        /// The way out.
+        hint: String,
+    },
     /// An input or a result breaks a rule.
     #[error("{what}: {problem}")]
     Invalid {
@@ -69,6 +79,7 @@ impl Error {
         match self {
             Self::Runtime(error) => error.hint().map(str::to_owned),
             Self::Python(error) => error.hint(),
+            Self::Host { hint, .. } => Some(hint.clone()),
             Self::Invalid { hint, .. } => hint.clone(),
             _ => None,
         }

@@ -142,6 +142,7 @@ impl Error {
                 kind => kind,
             },
             Self::Build(build::Error::Image(error)) if error.is_disk_full() => Kind::Host,
+            Self::Build(build::Error::Host { .. }) => Kind::Host,
             Self::Resolve(_) | Self::Python(_) | Self::Build(_) => Kind::Build,
             Self::Image(_) | Self::Verify(_) => Kind::Internal,
         }
