@@ -1,5 +1,6 @@
 //! The search for what gives a solution away: files of the gold patch, and releases of the project
-//! newer than the base, in `/testbed`, in git's objects and in the prefix.
+//! newer than the base, in `/testbed`, in git's objects and in the prefix; and whatever git holds besides
+//! the base commit's history.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +9,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::patches::{GoldFile, Patches};
+use super::patches::{GoldFile, Patches, gold_of_git};
 use super::{Error, command, offline};
 use crate::base::canon;
 use crate::base::files::digest_file;
@@ -17,13 +18,21 @@ use crate::image::{self, EntryKind, Image};
 use crate::lock::EnvLock;
 use crate::runtime::{Root, Workbench};
 
-const STEP: &str = "leaks/1";
+const STEP: &str = "leaks/2";
 
 /// Where an image is searched: the repository, and where distributions are.
 const SEARCHED: [&str; 3] = ["testbed", "usr/local", "usr/lib/python3"];
 
-/// Lists which of the blob ids on standard input git has.
-const OBJECTS: &str = "git -C /testbed cat-file --batch-check < /run/hallmark/ids";
+/// Lists what git holds besides one pack and the references into the base commit's history, then which of the
+/// blob ids it has.
+const OBJECTS: &str = r"
+set -e
+cd /testbed
+git for-each-ref --no-merged HEAD --format='stray %(refname)'
+git for-each-ref refs/remotes --format='stray %(refname)'
+find .git/logs .git/objects/?? -type f 2> /dev/null | LC_ALL=C sort | sed 's/^/stray /'
+git cat-file --batch-check < /run/hallmark/ids
+";
 
 /// Something in an image that gives the solution away.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,6 +52,11 @@ pub enum Leak {
         /// The object's id.
         blob: String,
     },
+    /// Something of git's that is no part of the base commit's history: a later reference, a remote's, a reflog, a loose object.
+    Stray {
+        /// The reference, or the file below `/testbed`.
+        found: String,
+    },
     /// The project itself, as a locked distribution.
     OwnRelease {
         /// Its name and version.
@@ -59,6 +73,9 @@ impl fmt::Display for Leak {
             Self::GoldObject { gold, blob } => {
                 write!(f, "{gold} as the gold patch makes it, as git object {blob}")
             }
+            Self::Stray { found } => {
+                write!(f, "{found}, which is no part of the base commit's history")
+            }
             Self::OwnRelease { release } => write!(f, "the project's own release {release}"),
         }
     }
@@ -72,7 +89,7 @@ pub fn leaks(
     instance: &Instance,
     patches: &Patches,
 ) -> Result<Vec<Leak>, Error> {
-    let key = canon::digest(&(STEP, image.key, &patches.gold_files, lock.digest()?))?;
+    let key = canon::digest(&(STEP, image.key, patches.gold, &patches.gold_files, lock.digest()?))?;
     if let Some(found) = bench.store.step::<Vec<Leak>>(&key) {
         return Ok(found);
     }
@@ -83,13 +100,20 @@ pub fn leaks(
             release: format!("{} {}", package.name, package.version),
         }));
     }
+    let made;
+    let gold_files = match &instance.source {
+        Source::Pair(_) => &patches.gold_files,
+        Source::Git { gold_patch, .. } => {
+            made = gold_of_git(bench, image, instance, gold_patch)?;
+            &made
+        }
+    };
     // Contents shorter than this say nothing: an empty file is everywhere.
-    let telling: Vec<&GoldFile> =
-        patches.gold_files.iter().filter(|file| file.size >= 32).collect();
+    let telling: Vec<&GoldFile> = gold_files.iter().filter(|file| file.size >= 32).collect();
     if !telling.is_empty() {
         found.extend(files(bench, image, &telling)?);
-        found.extend(objects(bench, image, instance, &telling)?);
     }
+    found.extend(objects(bench, image, instance, &telling)?);
     bench.store.put_step(&key, &found)?;
     Ok(found)
 }
@@ -138,10 +162,15 @@ fn objects(
     let step = format!("search of git objects of {}", instance.id);
     let log = command::run(bench, &step, Root::Layers(&image.layers), &spec)?;
     let text = fs_err::read_to_string(&log.stdout)?;
-    Ok(text
-        .lines()
+    let (stray, known): (Vec<&str>, Vec<&str>) =
+        text.lines().partition(|line| line.starts_with("stray "));
+    let stray = stray
+        .into_iter()
+        .map(|line| Leak::Stray { found: line.trim_start_matches("stray ").to_owned() });
+    let objects = known
+        .into_iter()
         .zip(gold)
         .filter(|(line, _)| !line.ends_with(" missing"))
-        .map(|(_, file)| Leak::GoldObject { gold: file.path.clone(), blob: file.blob.clone() })
-        .collect())
+        .map(|(_, file)| Leak::GoldObject { gold: file.path.clone(), blob: file.blob.clone() });
+    Ok(stray.chain(objects).collect())
 }

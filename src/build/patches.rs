@@ -17,6 +17,7 @@ use crate::runtime::{Mount, Root, Workbench};
 
 const STEP: &str = "pair-patches/1";
 const DIFFERENCE: &str = include_str!("scripts/difference.sh");
+const GOLD: &str = include_str!("scripts/gold.sh");
 
 /// The patches of an instance, as blobs of the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +27,7 @@ pub struct Patches {
     pub gold: Digest,
     /// Digest of the test patch.
     pub test: Digest,
-    /// The files that the gold patch makes, with contents that the base has nowhere: no image may hold them.
+    /// The files that a pair's gold patch makes, with contents that the base has nowhere: no image may hold them.
     pub gold_files: Vec<GoldFile>,
 }
 
@@ -146,6 +147,43 @@ fn pair_patches(
     bench.store.put_step(&key, &patches)?;
     task.done();
     Ok(patches)
+}
+
+/// The files that the gold patch makes of the work tree in `image`, with contents that the base commit's history has nowhere.
+/// A patch that does not apply makes none; the run says so.
+pub(crate) fn gold_of_git(
+    bench: Workbench<'_>,
+    image: &Image,
+    instance: &Instance,
+    gold_patch: &str,
+) -> Result<Vec<GoldFile>, Error> {
+    if gold_patch.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    let scratch = bench.store.scratch_dir("gold")?;
+    let (out, patch) = (scratch.path().join("out"), scratch.path().join("patch"));
+    fs_err::create_dir(&out)?;
+    fs_err::write(&patch, format!("{}\n", gold_patch.trim_end_matches('\n')))?;
+    let mut spec = offline::shell(GOLD, image.created, scratch.path());
+    spec.keep_upper = false;
+    spec.mounts = vec![
+        offline::input(&patch, "patch"),
+        Mount { source: out.clone(), target: "/run/hallmark/out".into(), writable: true },
+    ];
+    let step = format!("files of the gold patch of {}", instance.id);
+    command::run(bench, &step, Root::Layers(&image.layers), &spec)?;
+    let mut files = Vec::new();
+    for (path, blob) in blob_ids(&fs_err::read(out.join("changed"))?) {
+        // Contents that the history has are no file here.
+        let Ok(bytes) = fs_err::read(out.join(&blob)) else { continue };
+        files.push(GoldFile {
+            path: String::from_utf8_lossy(&path).into_owned(),
+            blob,
+            sha256: Digest::of(&bytes),
+            size: bytes.len() as u64,
+        });
+    }
+    Ok(files)
 }
 
 fn os_path(path: &[u8]) -> &Path {

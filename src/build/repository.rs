@@ -32,7 +32,9 @@ pub(crate) fn repository(
                 "excluded": [GENERATED_PATTERNS, LEFTOVER_PATTERNS],
             }),
             Source::Git { base_commit, .. } => {
-                serde_json::json!({ "commit": base_commit, "script": FROM_HISTORY })
+                // The commit names its closure; which tags lead into it, only the repository knows.
+                let tags = history.map(|history| &history.tags);
+                serde_json::json!({ "commit": base_commit, "tags": tags, "script": FROM_HISTORY })
             }
         },
     });

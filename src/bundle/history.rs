@@ -60,6 +60,14 @@ pub fn take(
     if kind.trim_ascii() != b"commit" {
         return Err(Error::NoCommit { location: location.to_owned(), commit: commit.to_owned() });
     }
+    let shallow = git(location, Some(repository), &["rev-parse", "--is-shallow-repository"], &[])?;
+    if shallow.trim_ascii() == b"true" {
+        return Err(Error::Git {
+            location: location.to_owned(),
+            message: "it is a shallow clone: parts of the history are missing; fetch the rest with `git fetch --unshallow`"
+                .to_owned(),
+        });
+    }
     let listing = git(
         location,
         Some(repository),
@@ -107,6 +115,8 @@ fn git(
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_TERMINAL_PROMPT", "0")
+        // A replaced commit would have another closure than its id says.
+        .env("GIT_NO_REPLACE_OBJECTS", "1")
         .env_remove("GIT_DIR")
         .env_remove("GIT_WORK_TREE")
         .env_remove("GIT_INDEX_FILE")
