@@ -120,6 +120,7 @@ impl fmt::Display for FetchFailure {
             Origin::Debian { as_of, .. } => {
                 write!(f, "{} (Debian, {as_of}): {}", self.name, self.why)
             }
+            Origin::Git { repo, .. } => write!(f, "{} (git, {repo}): {}", self.name, self.why),
         }
     }
 }

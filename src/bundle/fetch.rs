@@ -48,6 +48,10 @@ pub fn fetch(
     if wanted.is_empty() {
         return Ok(report);
     }
+    if let Some(file) = wanted.iter().find(|file| matches!(file.origin, Origin::Git { .. })) {
+        // Packs are taken from a repository or come in a bundle; there is nowhere to fetch them from.
+        return Err(Error::Missing { name: file.name.clone(), digest: file.sha256 });
+    }
     let _lock = store.lock_shared(cancel)?;
     // The largest first, so that none of them is left running alone at the end.
     wanted.sort_by(|a, b| (b.size, &a.name).cmp(&(a.size, &b.name)));
@@ -126,6 +130,7 @@ impl Job<'_> {
             Origin::Debian { path, as_of } => {
                 net::debian::candidates(self.client.config(), path, *as_of)?
             }
+            Origin::Git { .. } => Vec::new(),
         };
         // Kept over all tries, so that nothing is counted twice.
         let reported = Cell::new(0);

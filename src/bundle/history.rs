@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Error;
 use crate::base::{Cancel, Digest, Store, canon};
+use crate::lock::{FileRef, Origin};
 
 /// A commit's closure as blobs of the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,6 +26,38 @@ pub struct History {
     pub tags: Vec<(String, String)>,
 }
 
+fn key(commit: &str) -> Result<Digest, Error> {
+    Ok(canon::digest(&("history/1", commit))?)
+}
+
+/// The closure of `commit`, if it was taken or unpacked before.
+pub fn held(store: &Store, commit: &str) -> Result<Option<History>, Error> {
+    Ok(store.step::<History>(&key(commit)?).filter(|history| store.has_blob(&history.pack)))
+}
+
+/// The pack as a file of the bundle.
+pub fn file(repo: &str, commit: &str, history: &History) -> FileRef {
+    FileRef {
+        name: format!("{}-{commit}.pack", repo.replace('/', "__")),
+        sha256: history.pack,
+        size: history.size,
+        origin: Origin::Git {
+            repo: repo.to_owned(),
+            commit: commit.to_owned(),
+            tags: history.tags.clone(),
+        },
+    }
+}
+
+/// Remembers a pack that came in a bundle, so that [`held`] finds it; does nothing with other files.
+pub fn remember(store: &Store, file: &FileRef) -> Result<(), Error> {
+    if let Origin::Git { commit, tags, .. } = &file.origin {
+        let history = History { pack: file.sha256, size: file.size, tags: tags.clone() };
+        store.put_step(&key(commit)?, &history)?;
+    }
+    Ok(())
+}
+
 /// Takes the closure of `commit` from the repository at `location` (a path or a URL that git understands).
 pub fn take(
     store: &Store,
@@ -32,12 +65,10 @@ pub fn take(
     commit: &str,
     cancel: &Cancel,
 ) -> Result<History, Error> {
-    let key = canon::digest(&("history/1", commit))?;
-    if let Some(history) = store.step::<History>(&key)
-        && store.has_blob(&history.pack)
-    {
+    if let Some(history) = held(store, commit)? {
         return Ok(history);
     }
+    let key = key(commit)?;
     let _lock = store.lock_step(&key, cancel)?;
     let clone;
     let repository = if Path::new(location).exists() {

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Error;
+use super::history;
 use super::presence::{by_content, is_present, open};
 use crate::base::files::{AtomicFile, VerifiedReader};
 use crate::base::progress::Task;
@@ -217,6 +218,9 @@ pub fn unpack(
     input.read_to_end(&mut end)?;
     if end.iter().any(|byte| *byte != 0) {
         return Err(archive.broken("its end is not empty"));
+    }
+    for file in &index.files {
+        history::remember(store, file)?;
     }
     task.done();
     Ok(PackReport { files: index.files, written, size: length })

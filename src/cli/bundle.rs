@@ -81,7 +81,7 @@ fn fetched<'a>(
     let board = session.board(selection)?;
     let done = session.pipeline(Locks::Demand).execute(&board, Goal::Fetch);
     report_failures(settings, done)?;
-    let files = board.files();
+    let files = board.files(&session.store)?;
     let bytes: u64 = files.iter().map(|file| file.size).sum();
     settings.printer.line(&format!("{} files, {} in the store", files.len(), size::format(bytes)));
     Ok((session, files))

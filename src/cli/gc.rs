@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     if let Ok(project) = settings.project() {
         for name in project.known_splits() {
             let board = Board::read(&project, project.split(&name)?, &[])?;
-            roots.extend(board.held_files().into_iter().map(|file| file.sha256));
+            roots.extend(board.held_files(&store)?.into_iter().map(|file| file.sha256));
         }
     }
     let keep = Keep {

@@ -189,6 +189,15 @@ pub enum Origin {
         /// Normalised project name.
         project: String,
     },
+    /// The history of a commit, packed from a repository of the user's; no archive has it.
+    Git {
+        /// `owner/name`.
+        repo: String,
+        /// The commit, 40 hex digits.
+        commit: String,
+        /// Tags that peel to the commit or an ancestor: `(object id, refs/tags/...)`, sorted by name.
+        tags: Vec<(String, String)>,
+    },
     /// The Debian archive, or a snapshot of it.
     Debian {
         /// Path below the archive's root.

@@ -1,7 +1,7 @@
 //! Are builds reproducible here? The split is built again in an empty store, offline, and what differs is named with
 //! its likely cause.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::board::Board;
@@ -9,6 +9,7 @@ use super::stages::Pipeline;
 use super::{Done, Error, Goal};
 use crate::base::files::digest_file;
 use crate::base::{Digest, Store};
+use crate::bundle::history;
 use crate::image::{self, EntryKind, Layer, MergedEntry};
 use crate::runtime::{Runtime, Workbench};
 
@@ -37,12 +38,15 @@ impl Pipeline<'_> {
         runtime: impl FnOnce(&Store) -> Result<R, E>,
     ) -> Result<(Vec<String>, Done), Error> {
         let store = Store::open(&folder.join("store"), &folder.join("scratch"))?;
-        let mut wanted: Vec<Digest> = board.files().iter().map(|file| file.sha256).collect();
-        for item in &board.items {
-            wanted.extend(self.history(&item.instance)?.map(|history| history.pack));
-        }
+        let files = board.files(self.bench.store)?;
+        let wanted: BTreeSet<Digest> = files.iter().map(|file| file.sha256).collect();
         for digest in wanted {
-            fs_err::hard_link(self.bench.store.blob_path(&digest), store.blob_path(&digest))?;
+            let (from, to) = (self.bench.store.blob_path(&digest), store.blob_path(&digest));
+            // Scratch may be another filesystem than the store.
+            fs_err::hard_link(&from, &to).or_else(|_| fs_err::copy(&from, &to).map(|_| ()))?;
+        }
+        for file in &files {
+            history::remember(&store, file)?;
         }
         let runtime = runtime(&store).map_err(Into::into)?;
         let bench = Workbench { store: &store, runtime: &runtime, ..self.bench };

@@ -3,6 +3,8 @@
 use super::board::{Base, Board, Env, Item};
 use super::stages::Pipeline;
 use super::{Error, Failure};
+use crate::base::Store;
+use crate::bundle::history;
 use crate::dataset::{self, Instance, Split};
 use crate::image::Compressor;
 use crate::lock::{self, BaseLock, EnvLock, FileRef};
@@ -83,13 +85,13 @@ impl Pipeline<'_> {
                 let row = verdicts.iter().find(|row| row.instance == item.instance.id.as_str())?;
                 let mut runs = item.records(Phase::Pre);
                 runs.extend(item.records(Phase::Post));
-                let files = match &item.instance.source {
-                    dataset::Source::Pair(pair) => super::stages::pair_files(pair),
-                    dataset::Source::Git { .. } => Vec::new(),
-                };
-                Some(Parts { item, lists: &row.lists, runs, files })
+                Some((item, &row.lists, runs))
             })
-            .collect();
+            .map(|(item, lists, runs)| {
+                let files = source_files(self.bench.store, &item.instance)?;
+                Ok(Parts { item, lists, runs, files })
+            })
+            .collect::<Result<_, Error>>()?;
         let instances: Vec<InstanceInput<'_>> = parts
             .iter()
             .map(|Parts { item, lists, runs, files }| {
@@ -118,6 +120,17 @@ impl Pipeline<'_> {
         };
         Ok(manifest::build(self.bench.store, &input, self.bench.cancel)?)
     }
+}
+
+/// The files that an instance's source is made from, as far as they are known here.
+fn source_files(store: &Store, instance: &Instance) -> Result<Vec<FileRef>, Error> {
+    Ok(match &instance.source {
+        dataset::Source::Pair(pair) => super::stages::pair_files(pair),
+        dataset::Source::Git { base_commit, .. } => history::held(store, base_commit)?
+            .iter()
+            .map(|held| history::file(&instance.repo, base_commit, held))
+            .collect(),
+    })
 }
 
 /// What of an instance's manifest entry is made on the way.
@@ -213,20 +226,21 @@ impl Board {
     }
 
     /// Every file that the locks of this run and the rows name, each once.
-    pub fn files(&self) -> Vec<FileRef> {
-        self.files_of(|base| base.lock.get(), |env| env.lock.get())
+    pub fn files(&self, store: &Store) -> Result<Vec<FileRef>, Error> {
+        self.files_of(store, |base| base.lock.get(), |env| env.lock.get())
     }
 
     /// Every file that the locks on disk and the rows name, each once.
-    pub fn held_files(&self) -> Vec<FileRef> {
-        self.files_of(|base| base.held.as_ref().ok(), |env| env.held.as_ref().ok())
+    pub fn held_files(&self, store: &Store) -> Result<Vec<FileRef>, Error> {
+        self.files_of(store, |base| base.held.as_ref().ok(), |env| env.held.as_ref().ok())
     }
 
     fn files_of(
         &self,
+        store: &Store,
         base_lock: impl Fn(&Base) -> Option<&BaseLock>,
         env_lock: impl Fn(&Env) -> Option<&EnvLock>,
-    ) -> Vec<FileRef> {
+    ) -> Result<Vec<FileRef>, Error> {
         let mut files: Vec<FileRef> = Vec::new();
         for base in &self.bases {
             files.extend(base_lock(base).map(lock::base_files).unwrap_or_default());
@@ -237,13 +251,11 @@ impl Board {
             }
         }
         for item in &self.items {
-            if let dataset::Source::Pair(pair) = &item.instance.source {
-                files.extend(super::stages::pair_files(pair));
-            }
+            files.extend(source_files(store, &item.instance)?);
         }
         files.sort();
         files.dedup();
-        files
+        Ok(files)
     }
 
     /// One line a lock: what it holds.

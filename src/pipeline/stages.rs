@@ -209,7 +209,7 @@ impl Pipeline<'_> {
     pub(crate) fn fetch_item(&self, item: &Item) -> Result<(), Error> {
         match &item.instance.source {
             Source::Pair(pair) => self.fetch(&pair_files(pair)),
-            Source::Git { .. } => Ok(()),
+            Source::Git { .. } => self.history(&item.instance).map(|_| ()),
         }
     }
 
@@ -246,6 +246,9 @@ impl Pipeline<'_> {
     /// The closure of an instance's base commit, taken once.
     pub(crate) fn history(&self, instance: &Instance) -> Result<Option<History>, Error> {
         let Source::Git { url, base_commit, .. } = &instance.source else { return Ok(None) };
+        if let Some(history) = bundle::history::held(self.bench.store, base_commit)? {
+            return Ok(Some(history));
+        }
         let location = match url {
             Some(url) => url.clone(),
             None => self.mirror(&instance.repo)?,
