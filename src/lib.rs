@@ -30,6 +30,5 @@ pub mod build;
 pub mod results;
 pub mod verify;
 pub mod manifest;
-pub mod export;
 pub mod pipeline;
 pub mod cli;
