@@ -1,7 +1,7 @@
 //! How fast a tree becomes a layer: hallmark against a shell pipeline of the usual tools, in the same run.
 //!
 //! `cargo bench --bench pack` makes a seeded tree of 20,000 files and 400 MB, packs it by turns with both and prints
-//! medians, their ratio and hallmark's peak memory. Hallmark's side is all of `commit_tree`: the walk, the archive, both
+//! the fastest rounds and medians, their ratios and hallmark's peak memory. On a busy machine the fastest rounds say more. Hallmark's side is all of `commit_tree`: the walk, the archive, both
 //! digests, zstd level 3, and what the pipeline does not do, bringing the tree itself into normal form.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
@@ -19,7 +19,7 @@ use hallmark::image::{PackRules, commit_tree};
 const FILES: usize = 20_000;
 const BYTES: usize = 400_000_000;
 const FOLDERS: usize = 500;
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 7;
 
 /// xorshift64: the same tree everywhere.
 struct Random(u64);
@@ -135,9 +135,15 @@ fn main() {
             theirs[round].as_secs_f64()
         );
     }
+    let fastest = |times: &[Duration]| times.iter().min().unwrap().as_secs_f64();
+    let (our_best, their_best) = (fastest(&ours), fastest(&theirs));
     let (ours, theirs) = (median(ours).as_secs_f64(), median(theirs).as_secs_f64());
-    println!("hallmark  {ours:.3} s median of {ROUNDS}, {} bytes", sizes.0);
-    println!("pipeline  {theirs:.3} s median of {ROUNDS}, {} bytes", sizes.1);
-    println!("ratio     {:.2} (target: at most 1.10)", ours / theirs);
+    println!("hallmark  {our_best:.3} s, median {ours:.3} s of {ROUNDS}, {} bytes", sizes.0);
+    println!("pipeline  {their_best:.3} s, median {theirs:.3} s of {ROUNDS}, {} bytes", sizes.1);
+    println!(
+        "ratio     {:.2}, of medians {:.2} (target: at most 1.10)",
+        our_best / their_best,
+        ours / theirs
+    );
     println!("peak      {} MiB (target: at most 128)", peak_memory() >> 10);
 }
