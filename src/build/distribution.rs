@@ -137,7 +137,8 @@ pub(crate) fn settle(tree: &Path) -> Result<(), Error> {
         } else {
             0o644
         };
-        if metadata.permissions().mode() & 0o7777 != mode {
+        // A link has no mode of its own: this would be its target's.
+        if !metadata.is_symlink() && metadata.permissions().mode() & 0o7777 != mode {
             fs_err::set_permissions(entry.path(), std::fs::Permissions::from_mode(mode))?;
         }
         rustix::fs::utimensat(

@@ -3,6 +3,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use super::inside::inside;
 use super::repository::{repository, testbed_rules};
 use super::step::cached_layer;
 use super::{Error, command, offline};
@@ -92,9 +93,11 @@ fn commit_date(bench: Workbench<'_>, image: &Image) -> Result<i64, Error> {
 /// (docs/decisions/0003). The tree was found clean, so git's own files are the lower layer's.
 fn sweep(upper: &Path) -> Result<(), Error> {
     for path in SWEPT {
-        let path = upper.join(path);
-        if fs_err::symlink_metadata(&path).is_ok() {
-            image::remove_tree(&path)?;
+        let Some(path) = inside(upper, Path::new(path))? else { continue };
+        match fs_err::symlink_metadata(&path) {
+            Ok(metadata) if metadata.is_dir() => image::remove_tree(&path)?,
+            Ok(_) => fs_err::remove_file(&path)?,
+            Err(_) => {}
         }
     }
     for entry in walkdir::WalkDir::new(upper).contents_first(true) {
@@ -108,4 +111,34 @@ fn sweep(upper: &Path) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_of_the_install_leads_the_sweep_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let (upper, host) = (folder.path().join("upper"), folder.path().join("host"));
+        let kept = ["tmp/x", ".cache/x", ".git/x", "build/x", "__pycache__/x", "x.pyc"];
+        for path in kept {
+            fs_err::create_dir_all(host.join(path).parent().unwrap()).unwrap();
+            fs_err::write(host.join(path), "").unwrap();
+        }
+        fs_err::create_dir_all(upper.join("usr/__pycache__")).unwrap();
+        fs_err::create_dir_all(upper.join("run/x")).unwrap();
+        for name in ["tmp", "var", "root", "testbed"] {
+            std::os::unix::fs::symlink(&host, upper.join(name)).unwrap();
+        }
+        sweep(&upper).unwrap();
+        for path in kept {
+            assert!(host.join(path).exists(), "{path}");
+        }
+        let mut left: Vec<_> =
+            fs_err::read_dir(&upper).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["root", "testbed", "usr", "var"]);
+        assert_eq!(fs_err::read_dir(upper.join("usr")).unwrap().count(), 0);
+    }
 }

@@ -9,6 +9,7 @@ mod env;
 mod error;
 mod git_index;
 mod history;
+mod inside;
 mod instance;
 mod leaks;
 mod metadata;

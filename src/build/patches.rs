@@ -6,6 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::Error;
+use super::inside::file_inside;
 use super::metadata::{is_generated, is_test_path};
 use super::{command, offline};
 use crate::base::progress::Task;
@@ -105,7 +106,7 @@ fn pair_patches(
         &spec,
     )?;
 
-    let files = split_by_file(&fs_err::read(out.join("patch"))?);
+    let files = split_by_file(&fs_err::read(file_inside(&out, "patch")?)?);
     let (mut gold, mut test, mut gold_paths) = (Vec::new(), Vec::new(), Vec::new());
     for (path, text) in files {
         if is_test_path(&path) {
@@ -115,9 +116,9 @@ fn pair_patches(
             gold_paths.push(path);
         }
     }
-    let blobs = blob_ids(&fs_err::read(out.join("fixed"))?);
+    let blobs = blob_ids(&fs_err::read(file_inside(&out, "fixed")?)?);
     let known: BTreeSet<String> =
-        blob_ids(&fs_err::read(out.join("base"))?).into_values().collect();
+        blob_ids(&fs_err::read(file_inside(&out, "base")?)?).into_values().collect();
     let mut gold_files = Vec::new();
     for path in gold_paths {
         // Deleted files have no blob on the fixed side.

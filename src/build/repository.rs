@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::history::{FROM_HISTORY, from_history};
+use super::inside::file_inside;
 use super::metadata::{GENERATED_PATTERNS, LEFTOVER_PATTERNS};
 use super::step::cached_layer;
 use super::{Error, command, git_index, offline};
@@ -93,10 +94,8 @@ fn from_sdist(
     let step = format!("repository of {}", instance.id);
     let log = command::run(bench, &step, Root::Layers(&env.layers), &spec)?;
     let upper = log.upper.expect("asked for");
-    fs_err::write(
-        upper.join("testbed/.git/info/exclude"),
-        format!("{GENERATED_PATTERNS}{LEFTOVER_PATTERNS}"),
-    )?;
+    let exclude = file_inside(&upper, "testbed/.git/info/exclude")?;
+    fs_err::write(exclude, format!("{GENERATED_PATTERNS}{LEFTOVER_PATTERNS}"))?;
     settle(bench, upper, date)
 }
 
@@ -107,7 +106,7 @@ pub(crate) fn settle(
     date: i64,
 ) -> Result<image::Layer, Error> {
     keep_only_testbed(&upper)?;
-    git_index::normalise(&upper.join("testbed"), date)?;
+    git_index::normalise(&upper, "testbed", date)?;
     Ok(image::commit_tree(bench.store, upper, &testbed_rules(date), bench.cancel)?)
 }
 

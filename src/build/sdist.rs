@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::distribution::{Distribution, EPOCH, settle};
+use super::inside::file_inside;
 use super::plan::LayerPlan;
 use super::{Error, env};
 use crate::base::progress::Task;
@@ -89,7 +90,7 @@ fn build(
     distributions.sort();
     let key = canon::digest(&Inputs {
         step: "sdist",
-        version: 1,
+        version: 2,
         image: image.key,
         sdist: &sdist.name,
         sha256: sdist.sha256,
@@ -199,7 +200,8 @@ fn repack(bench: Workbench<'_>, sdist: &PythonFile, out: &Path) -> Result<BuiltW
     let [wheel] = &wheels[..] else {
         return Err(invalid(format!("{} wheels came out, expected one", wheels.len())));
     };
-    let archive = Archive::open(&out.join(wheel)).map_err(|error| invalid(error.to_string()))?;
+    let archive =
+        Archive::open(&file_inside(out, wheel)?).map_err(|error| invalid(error.to_string()))?;
     let mut entries = archive.entries.clone();
     entries.sort_by(|one, other| one.name.cmp(&other.name));
     let files = entries
