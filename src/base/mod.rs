@@ -11,6 +11,7 @@ pub mod files;
 pub mod flock;
 mod owner;
 pub mod progress;
+pub mod scratch;
 pub mod store;
 
 pub use arch::Arch;
@@ -19,4 +20,5 @@ pub use digest::{Digest, DigestError, HashingReader, HashingWriter};
 pub use error::Error;
 pub use owner::Owner;
 pub use progress::{Event, Reporter, SharedReporter, TaskId};
+pub use scratch::Scratch;
 pub use store::Store;

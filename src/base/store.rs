@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::files::{AtomicFile, VerifiedReader, write_atomic};
-use super::{Cancel, Digest, Error, HashingWriter, Owner};
+use super::{Cancel, Digest, Error, HashingWriter, Owner, Scratch};
 use crate::base::flock::FileLock;
 
 /// Where things are kept. Cheap to clone; safe to share between processes.
@@ -53,9 +53,10 @@ impl Store {
 
     /// A fresh folder in scratch, removed when dropped. `purpose` is one word without a dash. The folder's
     /// name says whose it is, so that it is swept when this process is killed.
-    pub fn scratch_dir(&self, purpose: &str) -> Result<tempfile::TempDir, Error> {
+    pub fn scratch_dir(&self, purpose: &str) -> Result<Scratch, Error> {
         let prefix = format!("{purpose}-{}-", Owner::own()?);
-        Ok(tempfile::Builder::new().prefix(&prefix).tempdir_in(&self.scratch)?)
+        let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(&self.scratch)?;
+        Ok(Scratch::new(folder))
     }
 
     /// Where the blob is, or would be.

@@ -127,7 +127,7 @@ fn remove(path: &Path) -> Result<(), Error> {
         fs_err::rename(path, &doomed)?;
         doomed
     };
-    Ok(fs_err::remove_dir_all(doomed)?)
+    Ok(crate::base::scratch::remove_tree(&doomed)?)
 }
 
 type Key = (Kind, Digest);

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::archive::Archive;
 use super::tags::Platform;
 use super::{Error, PYTHON, uv_output};
-use crate::base::{Arch, Digest, canon};
+use crate::base::{Arch, Digest, Scratch, canon};
 use crate::bundle;
 use crate::image::Image;
 use crate::lock::{FileRef, Origin, PythonPackage};
@@ -88,7 +88,7 @@ pub(super) struct Uv<'a> {
     tool: PathBuf,
     environment: UvEnvironment,
     dates: Dates,
-    scratch: tempfile::TempDir,
+    scratch: Scratch,
 }
 
 impl<'a> Uv<'a> {
@@ -111,8 +111,8 @@ impl<'a> Uv<'a> {
     }
 
     /// A fresh folder that the runs of one piece of work share.
-    pub(super) fn work_dir(&self) -> Result<tempfile::TempDir, Error> {
-        Ok(tempfile::Builder::new().prefix("work-").tempdir_in(self.scratch.path())?)
+    pub(super) fn work_dir(&self) -> Result<Scratch, Error> {
+        Ok(self.bench.store.scratch_dir("work")?)
     }
 
     /// Runs a command in the image, offline and without uv, with `work` mounted at [`Uv::WORK`].

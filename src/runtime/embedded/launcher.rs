@@ -145,5 +145,5 @@ fn clean_up(request: &Request) {
     for folder in request.cgroups.iter().chain(&request.cgroup2) {
         cgroup::remove(folder);
     }
-    let _ = fs_err::remove_dir_all(&request.scratch);
+    let _ = crate::base::scratch::remove_tree(&request.scratch);
 }

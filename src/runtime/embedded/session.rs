@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::base::Owner;
+use crate::base::scratch::remove_tree;
 
 const PREFIX: &str = "runtime-";
 
@@ -56,8 +57,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        let removed =
-            fs_err::remove_dir_all(self.skeleton()).and_then(|()| fs_err::remove_dir(&self.folder));
+        let removed = remove_tree(&self.skeleton()).and_then(|()| fs_err::remove_dir(&self.folder));
         if let Err(error) = removed {
             tracing::debug!(%error, "the scratch folder stays");
         }
@@ -97,7 +97,7 @@ impl RunFolder {
 
 impl Drop for RunFolder {
     fn drop(&mut self) {
-        if let Err(error) = fs_err::remove_dir_all(&self.path) {
+        if let Err(error) = remove_tree(&self.path) {
             tracing::debug!(%error, "the folder of a run stays");
         }
     }
@@ -110,10 +110,9 @@ pub(super) fn sweep(scratch: &Path) -> io::Result<()> {
         let name = entry.file_name();
         let owner = name.to_str().and_then(|name| name.split_once('-'));
         if owner.and_then(|(_, owner)| Owner::parse(owner)).is_some_and(Owner::is_dead) {
-            match fs_err::remove_dir_all(entry.path()) {
-                // Its launcher, or another sweep, was faster.
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
+            // Its launcher, or another sweep, may be at it too. What stays is no reason not to start.
+            if let Err(error) = remove_tree(&entry.path()) {
+                tracing::warn!(%error, "what a dead run left stays");
             }
         }
     }

@@ -132,7 +132,7 @@ pub(crate) fn run(program: &str, arguments: &[&std::ffi::OsStr]) -> Vec<u8> {
 
 /// An overlay mount over unpacked layers, as the runtime makes it; gone when dropped.
 pub(crate) struct Overlay {
-    folder: tempfile::TempDir,
+    folder: hallmark::base::Scratch,
 }
 
 impl Overlay {
