@@ -45,7 +45,7 @@ impl BuildSystem {
     pub fn of(source: &Path, name: &str) -> Result<Self, Error> {
         let path = source.join("pyproject.toml");
         if path.exists() {
-            return Self::parse(&fs_err::read_to_string(&path)?, name);
+            return Self::parse(&super::source::read(source, Path::new("pyproject.toml"))?, name);
         }
         if source.join("setup.py").exists() {
             return Ok(Self::legacy());

@@ -9,6 +9,7 @@ mod interpreter;
 mod project;
 mod requirement_file;
 mod solve;
+mod source;
 mod tags;
 mod uv;
 mod uv_output;

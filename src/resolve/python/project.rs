@@ -127,7 +127,11 @@ pub(super) fn groups(
         return Ok(BTreeSet::new());
     }
     let path = source.join("pyproject.toml");
-    let text = if path.exists() { fs_err::read_to_string(&path)? } else { String::new() };
+    let text = if path.exists() {
+        super::source::read(source, Path::new("pyproject.toml"))?
+    } else {
+        String::new()
+    };
     parse_groups(&text, project, groups)
 }
 

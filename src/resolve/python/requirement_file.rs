@@ -47,10 +47,10 @@ fn read_one(
     if !seen.insert((file.clone(), constraints)) {
         return Ok(());
     }
-    let text = fs_err::read_to_string(source.join(&file)).map_err(|error| Error::Requirements {
+    let text = super::source::read(source, &file).map_err(|error| Error::Requirements {
         path: file.clone(),
         line: 1,
-        problem: format!("it cannot be read at the setup source: {}", error.kind()),
+        problem: format!("it cannot be read at the setup source: {}", reason(&error)),
         hint: "check `requirement-files` of the spec".to_owned(),
     })?;
     for (number, line) in logical_lines(&text) {
@@ -91,6 +91,14 @@ fn read_one(
         }
     }
     Ok(())
+}
+
+/// Without the path on this machine.
+fn reason(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::InvalidInput => "it is a link that leads out of the project".to_owned(),
+        kind => kind.to_string(),
+    }
 }
 
 /// `path` without `.` and `..`; `None` if it leaves its root.
