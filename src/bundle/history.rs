@@ -76,7 +76,7 @@ pub fn take(
     } else {
         clone = store.scratch_dir("clone")?;
         let target = clone.path().to_string_lossy().into_owned();
-        git(location, None, &["clone", "-q", "--bare", location, &target], &[])?;
+        git(location, None, &["clone", "-q", "--bare", "--", location, &target], &[])?;
         clone.path()
     };
     let kind =
@@ -127,6 +127,21 @@ pub fn take(
     Ok(history)
 }
 
+/// Variables that would make git read another repository than the one that it is given.
+const REDIRECTIONS: [&str; 11] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_INDEX_FILE",
+    "GIT_NAMESPACE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
+
 /// Runs git without the host's configuration; `input` goes to its standard input.
 fn git(
     location: &str,
@@ -140,7 +155,7 @@ fn git(
         command.arg("-C").arg(repository);
     }
     // The repository is read only and often somebody else's: ownership does not matter.
-    let mut child = command
+    command
         .args(["-c", "safe.directory=*", "-c", "core.hooksPath=/dev/null"])
         .args(arguments)
         .env("GIT_CONFIG_NOSYSTEM", "1")
@@ -148,9 +163,12 @@ fn git(
         .env("GIT_TERMINAL_PROMPT", "0")
         // A replaced commit would have another closure than its id says.
         .env("GIT_NO_REPLACE_OBJECTS", "1")
-        .env_remove("GIT_DIR")
-        .env_remove("GIT_WORK_TREE")
-        .env_remove("GIT_INDEX_FILE")
+        // A repository that lacks an object may name a program to fetch it.
+        .env("GIT_NO_LAZY_FETCH", "1");
+    for name in REDIRECTIONS {
+        command.env_remove(name);
+    }
+    let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
