@@ -174,9 +174,10 @@ pub(crate) fn gold_of_git(
     let step = format!("files of the gold patch of {}", instance.id);
     command::run(bench, &step, Root::Layers(&image.layers), &spec)?;
     let mut files = Vec::new();
-    for (path, blob) in blob_ids(&fs_err::read(out.join("changed"))?) {
+    for (path, blob) in blob_ids(&fs_err::read(file_inside(&out, "changed")?)?) {
         // Contents that the history has are no file here.
-        let Ok(bytes) = fs_err::read(out.join(&blob)) else { continue };
+        let Ok(file) = file_inside(&out, &blob) else { continue };
+        let bytes = fs_err::read(file)?;
         files.push(GoldFile {
             path: String::from_utf8_lossy(&path).into_owned(),
             blob,
