@@ -271,7 +271,7 @@ mod tests {
                 extras: set(&["docs", "test"]),
                 prereleases: true,
                 notices: set(&[
-                    "requirements/dev.txt:9: `--extra-index-url https://x.y` is left out"
+                    "requirements/dev.txt:10: `--extra-index-url https://x.y` is left out"
                 ]),
             }
         );
