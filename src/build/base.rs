@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -74,7 +75,7 @@ fn make(bench: Workbench<'_>, lock: &BaseLock) -> Result<Layer, Error> {
     let scratch = bench.store.scratch_dir("base")?;
     let tree = scratch.path().join("tree");
     prepare(&tree, lock)?;
-    let first = first_packages(bench.store, lock)?;
+    let first = first_packages(bench.store, lock, bench.cancel)?;
     tracing::debug!(
         first = first.len(),
         all = lock.debs.len(),
@@ -171,10 +172,15 @@ fn prepare(tree: &Path, lock: &BaseLock) -> Result<(), Error> {
 
 /// The packages whose files must be there before dpkg runs: the essential ones, what any package asks for
 /// before it is unpacked, and what these need. dpkg installs them again, like all others.
-fn first_packages<'a>(store: &Store, lock: &'a BaseLock) -> Result<Vec<&'a Deb>, Error> {
+fn first_packages<'a>(
+    store: &Store,
+    lock: &'a BaseLock,
+    cancel: &Cancel,
+) -> Result<Vec<&'a Deb>, Error> {
     let mut text = String::new();
     let mut roots = BTreeSet::new();
     for deb in &lock.debs {
+        cancel.check()?;
         let control = deb::control(deb.file_name(), store.open_blob(&deb.sha256)?)?;
         for line in control.lines() {
             if let Some(names) = line.strip_prefix("Pre-Depends:") {
@@ -221,7 +227,11 @@ fn unpack_all(store: &Store, debs: &[&Deb], tree: &Path, cancel: &Cancel) -> Res
         loop {
             cancel.check()?;
             let Some(deb) = queue.lock().expect("no holder panics").pop() else { return Ok(()) };
-            deb::unpack(deb.file_name(), store.open_blob(&deb.sha256)?, tree)?;
+            let archive = Stoppable { archive: store.open_blob(&deb.sha256)?, cancel };
+            let unpacked = deb::unpack(deb.file_name(), archive, tree);
+            // An archive that stopped is no broken one.
+            cancel.check()?;
+            unpacked?;
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8);
@@ -233,6 +243,19 @@ fn unpack_all(store: &Store, debs: &[&Deb], tree: &Path, cancel: &Cancel) -> Res
             .collect::<Result<Vec<()>, Error>>()
     })?;
     Ok(())
+}
+
+/// An archive that ends in an error once the end was asked for: a large one takes seconds to unpack.
+struct Stoppable<'a, R> {
+    archive: R,
+    cancel: &'a Cancel,
+}
+
+impl<R: Read> Read for Stoppable<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.cancel.check().map_err(std::io::Error::other)?;
+        self.archive.read(buffer)
+    }
 }
 
 /// dpkg's empty database, and the users that files belong to before base-passwd is configured.
