@@ -210,7 +210,13 @@ pub fn unpack(
                     Ok(())
                 }
             })
-            .map_err(|error| error.or_disk_full(store, left))?;
+            .map_err(|error| match error {
+                Error::Base(
+                    error @ (crate::base::Error::DigestMismatch { .. }
+                    | crate::base::Error::SizeMismatch { .. }),
+                ) => archive.broken(error.to_string()),
+                error => error.or_disk_full(store, left),
+            })?;
         left -= size;
         task.advance(size);
     }
