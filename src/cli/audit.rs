@@ -18,8 +18,8 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
-    let path = settings.working_dir().join(&args.manifest);
-    let bytes = fs_err::read(&path).map_err(pipeline::Error::from)?;
+    let path = settings.input_file(&args.manifest)?;
+    let bytes = fs_err::read(path).map_err(pipeline::Error::from)?;
     let manifest = manifest::parse(&args.manifest.display().to_string(), &bytes)
         .map_err(pipeline::Error::from)?;
     let store = settings.open_store()?;

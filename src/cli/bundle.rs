@@ -51,11 +51,13 @@ pub(crate) fn run(command: &Bundle, settings: &Settings) -> anyhow::Result<u8> {
             settings.printer.line(&format!("{} files in {}", files.len(), output.display()));
         }
         Bundle::Unpack { input } => {
+            let path = settings.input_file(input)?;
             let store = settings.open_store()?;
             let _in_use = store.lock_shared(&settings.cancel)?;
             let Settings { reporter, cancel, .. } = settings;
             let report =
-                bundle::unpack(&store, input, reporter, cancel).map_err(pipeline::Error::from)?;
+                bundle::unpack(&store, &path, reporter, cancel).map_err(pipeline::Error::from)?;
+            settings.printer.record("bundle", &serde_json::json!({ "files": report.files.len() }));
             settings.printer.line(&format!(
                 "{} files from {}",
                 report.files.len(),
@@ -83,6 +85,7 @@ fn fetched<'a>(
     report_failures(settings, done)?;
     let files = board.files(&session.store)?;
     let bytes: u64 = files.iter().map(|file| file.size).sum();
+    settings.printer.record("bundle", &serde_json::json!({ "files": files.len(), "bytes": bytes }));
     settings.printer.line(&format!("{} files, {} in the store", files.len(), size::format(bytes)));
     Ok((session, files))
 }

@@ -7,8 +7,10 @@ use crate::pipeline::{self, Kind};
 
 /// `error: what`, causes that say something new, and `hint: way out`.
 pub(crate) fn render(error: &anyhow::Error) -> String {
-    let mut text = format!("error: {error}");
     let mut said = error.to_string();
+    // Faults of specs come rendered, each with its own title.
+    let title = if said.starts_with("error: ") { "" } else { "error: " };
+    let mut text = format!("{title}{said}");
     for cause in error.chain().skip(1) {
         let cause = cause.to_string();
         if !said.contains(&cause) {

@@ -33,6 +33,10 @@ pub(crate) fn run(_: &Args, settings: &Settings) -> anyhow::Result<u8> {
         ("Debian mirror", &client.config().debian_mirror),
         ("Debian snapshots", &client.config().debian_snapshot),
     ] {
+        settings.printer.record(
+            "address",
+            &serde_json::json!({ "name": name, "address": place.address.to_string(), "from": place.from }),
+        );
         settings
             .printer
             .line(&format!("ok      {name:width$}  {} (from {})", place.address, place.from));

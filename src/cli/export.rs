@@ -32,6 +32,7 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     let manifest = pipeline.manifest(&board, &board.verdicts()?, env!("CARGO_PKG_VERSION"))?;
     let bytes = manifest::write(&manifest).map_err(pipeline::Error::from)?;
     write_atomic(&output.join("manifest.json"), &bytes).map_err(pipeline::Error::from)?;
+    settings.printer.record("export", &serde_json::json!({ "images": images }));
     settings
         .printer
         .line(&format!("{images} images and manifest.json in {}", args.output.display()));

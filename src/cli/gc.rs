@@ -50,6 +50,9 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
             removed.path.display()
         ));
     }
+    settings
+        .printer
+        .record("gc", &serde_json::json!({ "freed": report.freed, "kept": report.kept }));
     let verb = if args.dry_run { "would free" } else { "freed" };
     settings.printer.line(&format!(
         "{verb} {}, {} are kept",

@@ -33,6 +33,7 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     let done = session.pipeline(locks).execute(&board, Goal::Lock);
     report_failures(settings, done)?;
     for line in board.lock_lines() {
+        settings.printer.record("lock", &line);
         settings.printer.line(&line);
     }
     Ok(exit::OK)

@@ -82,6 +82,12 @@ impl Settings {
         &self.working_dir
     }
 
+    /// The path of a file that must be there.
+    pub(crate) fn input_file(&self, path: &Path) -> anyhow::Result<PathBuf> {
+        let path = self.working_dir.join(path);
+        if path.is_file() { Ok(path) } else { Err(pipeline::Error::NoFile { path }.into()) }
+    }
+
     pub(crate) fn open_store(&self) -> anyhow::Result<Store> {
         Ok(Store::open(&self.store, &self.scratch).map_err(pipeline::Error::from)?)
     }

@@ -55,7 +55,12 @@ impl Board {
     pub fn read(project: &Project, split: Split, selected: &[String]) -> Result<Self, Error> {
         for id in selected {
             if !split.instances.iter().any(|instance| instance.id.as_str() == id) {
-                return Err(Error::NoInstance { id: id.clone(), split: split.name.clone() });
+                let known = split.instances.iter().map(|instance| instance.id.to_string());
+                return Err(Error::NoInstance {
+                    id: id.clone(),
+                    split: split.name.clone(),
+                    known: known.collect(),
+                });
             }
         }
         let mut board = Self { split, bases: Vec::new(), envs: Vec::new(), items: Vec::new() };

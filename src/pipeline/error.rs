@@ -2,7 +2,14 @@
 
 use std::path::PathBuf;
 
-use crate::{base, build, bundle, runtime};
+use super::Kind;
+
+/// More names than this are not read.
+const SHOWN: usize = 10;
+
+/// What helps when a file operation fails for the host's sake.
+const HOST: &str =
+    "free some space or change the owner, or choose another folder with --store and --scratch";
 
 /// An error of this room.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +36,14 @@ pub enum Error {
         id: String,
         /// Where.
         split: String,
+        /// Instances that it has.
+        known: Vec<String>,
+    },
+    /// No such file.
+    #[error("there is no file {}", path.display())]
+    NoFile {
+        /// What was asked for.
+        path: PathBuf,
     },
     /// No mirror of a repository.
     #[error("no mirror of {repo} is known")]
@@ -111,45 +126,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// What kind of failure this is.
-    pub fn kind(&self) -> Kind {
-        match self {
-            Self::NoProject { .. }
-            | Self::NoSplit { .. }
-            | Self::NoInstance { .. }
-            | Self::NoMirror { .. }
-            | Self::NotCollected { .. }
-            | Self::NewerFile { .. }
-            | Self::NotLocked { .. }
-            | Self::Spec(_)
-            | Self::Dataset(_)
-            | Self::Lock(_)
-            | Self::Manifest(_) => Kind::Input,
-            Self::Leak { .. } => Kind::Check,
-            Self::Net(_) => Kind::Fetch,
-            Self::Bundle(error) => match error {
-                bundle::Error::Fetch { .. } | bundle::Error::Net(_) => Kind::Fetch,
-                bundle::Error::DiskFull { .. } => Kind::Host,
-                bundle::Error::Base(error) => base_kind(error),
-                _ => Kind::Input,
-            },
-            Self::Io(error) => io_kind(error),
-            Self::Base(error) => base_kind(error),
-            Self::Image(error) if error.is_disk_full() => Kind::Host,
-            Self::Runtime(error) | Self::Build(build::Error::Runtime(error)) => runtime_kind(error),
-            Self::Build(build::Error::Base(error)) => match base_kind(error) {
-                Kind::Internal => Kind::Build,
-                kind => kind,
-            },
-            Self::Build(build::Error::Image(error)) if error.is_disk_full() => Kind::Host,
-            Self::Build(build::Error::Host { .. }) => Kind::Host,
-            Self::Resolve(_) | Self::Python(_) | Self::Build(_) => Kind::Build,
-            Self::Image(_) | Self::Verify(_) => Kind::Internal,
-        }
-    }
-
     /// The way out, where there is one.
     pub fn hint(&self) -> Option<String> {
+        self.own_hint().or_else(|| (self.kind() == Kind::Host).then(|| HOST.to_owned()))
+    }
+
+    fn own_hint(&self) -> Option<String> {
         match self {
             Self::NoProject { .. } => {
                 Some("work in a hallmark project, or name one with --project".into())
@@ -167,54 +149,30 @@ impl Error {
             )),
             Self::NotCollected { .. } => Some("compute them with `hallmark collect`".into()),
             Self::NewerFile { .. } => Some("update hallmark".into()),
+            Self::Io(_) | Self::Base(_) | Self::Leak { .. } => None,
+            Self::NoFile { .. } => Some("paths are taken from the working folder".into()),
+            Self::NoInstance { known, .. } => Some(match known.get(..SHOWN) {
+                Some(first) => {
+                    format!("it has {}, among them: {}", known.len(), first.join(", "))
+                }
+                None => format!("it has: {}", known.join(", ")),
+            }),
+            Self::NoSplit { .. } => {
+                Some("write its rows to `images/<name>.rows.jsonl`, or name a file of rows".into())
+            }
+            Self::Net(error) => error.hint(),
+            Self::Spec(error) => error.hint(),
+            Self::Dataset(error) => error.hint(),
             Self::Lock(error) => error.hint().map(str::to_owned),
+            Self::Bundle(error) => error.hint(),
+            Self::Image(error) => error.hint().map(str::to_owned),
             Self::Runtime(error) => error.hint().map(str::to_owned),
+            Self::Resolve(error) => error.hint(),
+            Self::Python(error) => error.hint(),
             Self::Build(error) => error.hint(),
-            _ => None,
+            Self::Verify(error) => error.hint().map(str::to_owned),
+            Self::Manifest(error) => error.hint().map(str::to_owned),
         }
-    }
-}
-
-/// What kind of failure an error is: the caller's exit code hangs on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// An input file is wrong.
-    Input,
-    /// A build step failed.
-    Build,
-    /// Something could not be fetched.
-    Fetch,
-    /// The host cannot give what is needed.
-    Host,
-    /// A check said no.
-    Check,
-    /// The end was asked for.
-    Interrupted,
-    /// Ours.
-    Internal,
-}
-
-fn io_kind(error: &std::io::Error) -> Kind {
-    use std::io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-    match error.kind() {
-        PermissionDenied | QuotaExceeded | ReadOnlyFilesystem | StorageFull => Kind::Host,
-        _ => Kind::Internal,
-    }
-}
-
-fn base_kind(error: &base::Error) -> Kind {
-    match error {
-        base::Error::Cancelled => Kind::Interrupted,
-        base::Error::Io(error) => io_kind(error),
-        _ => Kind::Internal,
-    }
-}
-
-fn runtime_kind(error: &runtime::Error) -> Kind {
-    match error {
-        runtime::Error::Host { .. } => Kind::Host,
-        runtime::Error::Base(error) => base_kind(error),
-        _ => Kind::Internal,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::board::Board;
 use super::graph::{Graph, Node, Slot};
-use super::stages::Pipeline;
+use super::stages::{Locks, Pipeline};
 use super::{Done, Error, Failure};
 use crate::verify::Phase;
 
@@ -39,9 +39,34 @@ impl<'a> Plan<'a> {
 }
 
 impl Pipeline<'_> {
+    /// Locks that must hold and do not: known before any work is done.
+    fn refused_locks(&self, board: &Board) -> Vec<Failure> {
+        if self.locks != Locks::Demand {
+            return Vec::new();
+        }
+        let refused = |subject: String, why: &str| Failure {
+            subject,
+            error: Error::NotLocked { why: why.to_owned() },
+        };
+        let bases = board.bases.iter().filter_map(|base| {
+            let why = base.held.as_ref().err()?;
+            Some(refused(format!("lock of base {}", base.definition.name), why))
+        });
+        let envs = board.envs.iter().filter_map(|env| {
+            board.base_of(env).held.as_ref().ok()?;
+            let why = env.held.as_ref().err()?;
+            Some(refused(format!("lock of {}", env.spec.name()), why))
+        });
+        bases.chain(envs).collect()
+    }
+
     /// Does everything up to `goal`. Failures are of single bases, environments and instances; whatever does not depend on
     /// them is done.
     pub fn execute(&self, board: &Board, goal: Goal) -> Done {
+        let failures = self.refused_locks(board);
+        if !failures.is_empty() {
+            return Done { failures, skipped: 0 };
+        }
         let mut plan = Plan { graph: Graph::new(), subjects: Vec::new() };
         let env_stale: Vec<bool> = board.envs.iter().map(|env| self.must_lock(&env.held)).collect();
 

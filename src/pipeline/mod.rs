@@ -8,14 +8,16 @@ mod digests;
 mod error;
 mod execute;
 mod graph;
+mod kind;
 mod outcome;
 mod project;
 mod stages;
 
 pub use board::Board;
 pub use digests::{ImageEntry, SplitDigests};
-pub use error::{Error, Failure, Kind};
+pub use error::{Error, Failure};
 pub use execute::Goal;
+pub use kind::Kind;
 pub use outcome::{Collected, Done, InstanceVerdict};
 pub use project::Project;
 pub use stages::{Locks, Pipeline};

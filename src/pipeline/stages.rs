@@ -50,15 +50,7 @@ impl Pipeline<'_> {
         held.is_err() || self.locks == Locks::Refresh
     }
 
-    fn demand<T>(&self, held: &Result<T, String>) -> Result<(), Error> {
-        match held {
-            Err(why) if self.locks == Locks::Demand => Err(Error::NotLocked { why: why.clone() }),
-            _ => Ok(()),
-        }
-    }
-
     pub(crate) fn lock_base(&self, base: &Base) -> Result<(), Error> {
-        self.demand(&base.held)?;
         let lock = match &base.held {
             Ok(lock) if !self.must_lock(&base.held) => lock.clone(),
             _ => {
@@ -117,7 +109,6 @@ impl Pipeline<'_> {
     }
 
     pub(crate) fn lock_env(&self, board: &Board, env: &Env) -> Result<(), Error> {
-        self.demand(&env.held)?;
         let base = board.base_of(env);
         let lock = match &env.held {
             // The base's lock may have changed since the check.
