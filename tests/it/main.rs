@@ -16,4 +16,5 @@ mod quickstart;
 mod results;
 mod runtime;
 mod spec;
+mod support;
 mod verify;

@@ -27,7 +27,7 @@ fn pythons() -> &'static [PathBuf] {
         if let Some(list) = std::env::var_os("HALLMARK_TEST_PYTHONS") {
             return std::env::split_paths(&list).collect();
         }
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pytest-8.3.5");
+        let folder = crate::support::shared_folder().join("pytest-8.3.5");
         let python = folder.join("bin/python");
         let ready = folder.join("ready");
         let lock = folder.with_extension("lock");

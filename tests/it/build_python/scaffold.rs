@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use flate2::Crc;
-use hallmark::base::flock::FileLock;
 use hallmark::base::{Arch, Cancel, Digest, SharedReporter, Store};
 use hallmark::bundle;
 use hallmark::image::Image;
@@ -185,7 +184,7 @@ impl Bench {
             say_skipped("needs root");
             return None;
         }
-        let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-bases");
+        let shared = crate::support::shared_folder().join("bases");
         let cancel = Cancel::new();
         let reporter: SharedReporter = std::sync::Arc::new(hallmark::base::progress::Silent);
         let open =
@@ -193,7 +192,7 @@ impl Bench {
         let shared_store = open(&shared);
         let launcher = || env!("CARGO_BIN_EXE_hallmark").into();
         let image = shared.join(format!("{suite}-1.json"));
-        let lock = FileLock::exclusive(&shared.join("lock"), &cancel).unwrap();
+        let lock = crate::support::shared_lock("bases");
         if !image.exists() {
             let client = online_client()?;
             let packages = packages.iter().chain(&["python3", "ca-certificates"]);

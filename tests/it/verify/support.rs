@@ -226,7 +226,7 @@ fn run(command: &mut Command) {
 fn python_root() -> Option<&'static Path> {
     static ROOT: OnceLock<Option<PathBuf>> = OnceLock::new();
     ROOT.get_or_init(|| {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let folder = &crate::support::shared_folder();
         let cancel = Cancel::new();
         let lock = folder.join("python-root.lock");
         let _lock = hallmark::base::flock::FileLock::exclusive(&lock, &cancel).unwrap();

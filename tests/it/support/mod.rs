@@ -1,0 +1,26 @@
+//! What expensive tests share: stores that are filled once and kept between test runs.
+//!
+//! ```text
+//! <target>/tmp/shared/         or where HALLMARK_TEST_STORE says
+//!   <name>.lock                held while that is made
+//!   bases/store/               the .debs and layers of base images; <name>.json says which image
+//!   full/store/                a base, two environments and instances, and all of their runs
+//!   full/manifest.json         what they gave
+//!   full/bundle                the packed bundle of the two
+//!   python-root-1/             this host's Python with pytest, as a root folder
+//!   pytest-8.3.5/              pytest for this host's Python
+//! ```
+//!
+//! Tests never work in these stores: they take a copy that shares the files.
+
+mod full;
+mod stores;
+
+pub(crate) use full::{Full, INSTANCES};
+pub(crate) use stores::{copy, copy_store, shared_folder, shared_lock};
+
+/// Says that a test was skipped, and why.
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+pub(crate) fn say_skipped(reason: &str) {
+    eprintln!("skipped: {reason}");
+}
