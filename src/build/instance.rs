@@ -13,7 +13,7 @@ use crate::image::{self, Image};
 use crate::runtime::{Root, Workbench};
 use crate::spec::Spec;
 
-const STEP: &str = "install/1";
+const STEP: &str = "install/2";
 
 /// What the install may leave that is no part of the image.
 const SWEPT: [&str; 6] = ["tmp", "var/tmp", "run", "root/.cache", "testbed/.git", "testbed/build"];
@@ -72,7 +72,7 @@ fn install(
 
 /// Runs after the install: patches must find the tree that they were made for.
 const CLEAN_CHECK: &str = r#"
-left=$(git -C /testbed status --porcelain --untracked-files=all) || exit 1
+left=$(/usr/bin/git -C /testbed status --porcelain --untracked-files=all) || exit 1
 if [ -n "$left" ]; then
   echo "the install left changes in the work tree:"
   echo "$left"

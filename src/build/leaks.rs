@@ -18,7 +18,7 @@ use crate::image::{self, EntryKind, Image};
 use crate::lock::EnvLock;
 use crate::runtime::{Root, Workbench};
 
-const STEP: &str = "leaks/2";
+const STEP: &str = "leaks/3";
 
 /// Where an image is searched: the repository, and where distributions are.
 const SEARCHED: [&str; 3] = ["testbed", "usr/local", "usr/lib/python3"];
@@ -27,6 +27,7 @@ const SEARCHED: [&str; 3] = ["testbed", "usr/local", "usr/lib/python3"];
 /// blob ids it has.
 const OBJECTS: &str = r"
 set -e
+PATH=/usr/bin:/bin
 cd /testbed
 git for-each-ref --no-merged HEAD --format='stray %(refname)'
 git for-each-ref refs/remotes --format='stray %(refname)'

@@ -1,6 +1,8 @@
 # Writes the difference of the trees at $BASE and $FIXED to $OUT/patch, as git reads it, and the blob ids of both
 # sides to $OUT/base and $OUT/fixed (`mode type id<TAB>path`, NUL-terminated).
 set -eu
+# The suite's own tools: what an environment installs below /usr/local has no say here.
+PATH=/usr/bin:/bin
 export GIT_DIR=/tmp/pair.git
 git init -q --bare --template= "$GIT_DIR"
 mkdir -p "$GIT_DIR/info"

@@ -1,6 +1,8 @@
 # What the patch at /run/hallmark/patch makes of the commit in /testbed: `changed` lists its files as ls-tree does (NUL-terminated);
 # each blob that the commit's history has nowhere is a file named by its id. A patch that does not apply changes nothing.
 set -eu
+# The suite's own tools: what an environment installs below /usr/local has no say here.
+PATH=/usr/bin:/bin
 cd /testbed
 out=/run/hallmark/out
 export GIT_INDEX_FILE=/tmp/gold.index

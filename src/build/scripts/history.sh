@@ -1,5 +1,7 @@
 # Makes /testbed a checkout of $COMMIT from the pack at $PACK, which holds the commit's closure and nothing else.
 set -eu
+# The suite's own tools: what an environment installs below /usr/local has no say here.
+PATH=/usr/bin:/bin
 umask 022
 mkdir -p /testbed
 cd /testbed

@@ -3,6 +3,8 @@
 # Generated metadata ($EXCLUDE: one pattern a line) stays in the work tree, untracked and excluded: build backends read it,
 # patches never touch it. Attributes that would convert contents are switched off, so blobs are the files' bytes.
 set -eu
+# The suite's own tools: what an environment installs below /usr/local has no say here.
+PATH=/usr/bin:/bin
 umask 022
 mkdir -p /testbed
 cp -R "$SOURCE/." /testbed/
