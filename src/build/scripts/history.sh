@@ -11,7 +11,7 @@ git config core.trustctime false
 git config core.fileMode true
 git config core.autocrlf false
 git config gc.auto 0
-git index-pack -q --stdin < "$PACK" > /dev/null
+git index-pack --stdin < "$PACK" > /dev/null
 while read -r id name; do
   git update-ref "$name" "$id"
 done < "$TAGS"
