@@ -27,6 +27,11 @@ const CAUSES: [(&str, &str); 10] = [
     (".so", "compiled code: paths, times or the order of its inputs"),
 ];
 
+const CONTENTS: &str = "other contents";
+
+/// Larger files are not read for a cause.
+const LARGEST_READ: u64 = 16 << 20;
+
 impl Pipeline<'_> {
     /// Builds the board's split again in an empty store at `folder`, with a runtime made by `runtime` for that store, and
     /// returns what differs: nothing is good. The bundle is linked from this pipeline's store.
@@ -85,13 +90,16 @@ impl Pipeline<'_> {
         let mut b = self.entries(store, second)?;
         let mut found = Vec::new();
         for (path, entry) in a {
-            let what = match b.remove(&path) {
-                None => Some("only in the first build"),
-                Some(other) => difference(&entry, &other)?,
+            let Some(other) = b.remove(&path) else {
+                found.push(finding(&path, "only in the first build", None));
+                continue;
             };
-            found.extend(what.map(|what| finding(&path, what)));
+            if let Some(what) = difference(&entry, &other)? {
+                let seen = if what == CONTENTS { contents_cause(&entry, &other)? } else { None };
+                found.push(finding(&path, what, seen));
+            }
         }
-        found.extend(b.keys().map(|path| finding(path, "only in the second build")));
+        found.extend(b.keys().map(|path| finding(path, "only in the second build", None)));
         Ok(found)
     }
 
@@ -119,7 +127,7 @@ fn difference(a: &MergedEntry, b: &MergedEntry) -> Result<Option<&'static str>, 
     } else if a.kind == EntryKind::File
         && (a.size != b.size || digest_file(&a.location)? != digest_file(&b.location)?)
     {
-        Some("other contents")
+        Some(CONTENTS)
     } else if a.kind == EntryKind::Symlink
         && fs_err::read_link(&a.location)? != fs_err::read_link(&b.location)?
     {
@@ -131,11 +139,61 @@ fn difference(a: &MergedEntry, b: &MergedEntry) -> Result<Option<&'static str>, 
     })
 }
 
-fn finding(path: &Path, what: &str) -> String {
+/// What two files say of the cause, for paths that say nothing.
+fn contents_cause(a: &MergedEntry, b: &MergedEntry) -> Result<Option<&'static str>, Error> {
+    if a.size.max(b.size) > LARGEST_READ {
+        return Ok(None);
+    }
+    Ok(cause_between(&fs_err::read(&a.location)?, &fs_err::read(&b.location)?))
+}
+
+fn cause_between(a: &[u8], b: &[u8]) -> Option<&'static str> {
+    let sorted = |bytes: &[u8]| {
+        let mut lines: Vec<Vec<u8>> =
+            bytes.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+        lines.sort();
+        lines
+    };
+    if sorted(a) == sorted(b) {
+        return Some("the same lines in another order");
+    }
+    let shape = |bytes: &[u8]| {
+        let mut shape: Vec<u8> =
+            bytes.iter().map(|byte| if byte.is_ascii_digit() { b'0' } else { *byte }).collect();
+        shape.dedup_by(|next, last| *next == b'0' && *last == b'0');
+        shape
+    };
+    (shape(a) == shape(b)).then_some("only numbers differ: a time, a process id or a random number")
+}
+
+fn finding(path: &Path, what: &str, seen: Option<&str>) -> String {
     let text = path.to_string_lossy();
-    let cause = CAUSES
-        .iter()
-        .find(|(part, _)| text.contains(part))
-        .map_or("unknown cause", |(_, cause)| cause);
+    let known = CAUSES.iter().find(|(part, _)| text.contains(part)).map(|(_, cause)| *cause);
+    let cause = known.or(seen).unwrap_or("unknown cause");
     format!("  /{text}: {what} ({cause})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_come_from_the_path_or_else_the_contents() {
+        let order = cause_between(b"a\nb\n", b"b\na\n");
+        assert_eq!(order, Some("the same lines in another order"));
+        let numbers = cause_between(b"made at 9 h\n", b"made at 10 h\n");
+        assert!(numbers.unwrap().starts_with("only numbers differ"));
+        assert_eq!(cause_between(b"a", b"b"), None);
+        for (path, seen, expected) in [
+            (
+                "a/b.pyc",
+                numbers,
+                "  /a/b.pyc: x (compiled Python: hash seed, order of compilation or source times)",
+            ),
+            ("a/b", order, "  /a/b: x (the same lines in another order)"),
+            ("a/b", None, "  /a/b: x (unknown cause)"),
+        ] {
+            assert_eq!(finding(Path::new(path), "x", seen), expected);
+        }
+    }
 }
