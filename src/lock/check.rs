@@ -15,8 +15,6 @@ pub struct Stale {
     pub lock: String,
     /// What changed, fragments.
     pub changes: Vec<String>,
-    /// The command that refreshes it.
-    pub refresh: String,
 }
 
 impl fmt::Display for Stale {
@@ -29,8 +27,8 @@ impl std::error::Error for Stale {}
 
 impl Stale {
     /// The way out.
-    pub fn hint(&self) -> String {
-        format!("refresh it with `{}` and review the difference", self.refresh)
+    pub fn hint(&self) -> &'static str {
+        "refresh it with `hallmark lock SPLIT` for a split that uses it, and review the difference"
     }
 }
 
@@ -55,7 +53,7 @@ pub fn check_base(definition: &BaseDefinition, lock: &BaseLock, arch: Arch) -> R
             changes.push("the definition changed".to_owned());
         }
     }
-    finish(&definition.name, changes, || format!("hallmark lock --base {}", definition.name))
+    finish(&definition.name, changes)
 }
 
 /// Whether `lock` answers `spec` on the base that `base` locks.
@@ -89,14 +87,14 @@ pub fn check_env(spec: &Spec, base: &BaseLock, lock: &EnvLock) -> Result<(), Sta
             changes.push("what the environment is made from changed".to_owned());
         }
     }
-    finish(&spec.name(), changes, || format!("hallmark lock {}", spec.name()))
+    finish(&spec.name(), changes)
 }
 
-fn finish(lock: &str, changes: Vec<String>, refresh: impl FnOnce() -> String) -> Result<(), Stale> {
+fn finish(lock: &str, changes: Vec<String>) -> Result<(), Stale> {
     if changes.is_empty() {
         return Ok(());
     }
-    Err(Stale { lock: lock.to_owned(), changes, refresh: refresh() })
+    Err(Stale { lock: lock.to_owned(), changes })
 }
 
 /// The normalised project name at the head of a PEP 508 requirement.

@@ -251,7 +251,7 @@ fn a_stale_base_lock_says_what_changed_and_how_to_refresh() {
     );
     assert_eq!(
         stale.hint(),
-        "refresh it with `hallmark lock --base bookworm` and review the difference"
+        "refresh it with `hallmark lock SPLIT` for a split that uses it, and review the difference"
     );
     // A change that no words explain is stale all the same.
     let mut removed = definition();
