@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::distribution::EPOCH;
 use super::history::{FROM_HISTORY, from_history};
 use super::inside::file_inside;
 use super::metadata::{GENERATED_PATTERNS, LEFTOVER_PATTERNS};
@@ -14,8 +15,6 @@ use crate::runtime::{Root, Workbench};
 
 const STEP: &str = "repository/1";
 const FROM_TREE: &str = include_str!("scripts/repository.sh");
-/// 1980-01-01T00:00:00Z: see docs/decisions/0002.
-pub(crate) const DISTRIBUTION_EPOCH: i64 = 315_532_800;
 
 /// The env image with `/testbed` on top, nothing installed yet.
 pub(crate) fn repository(
@@ -112,9 +111,7 @@ pub(crate) fn settle(
 
 /// How layers with `/testbed` are packed: its files carry the commit's date, and the index one second later.
 pub(crate) fn testbed_rules(date: i64) -> PackRules {
-    PackRules::root(DISTRIBUTION_EPOCH)
-        .with_time("testbed", date)
-        .with_time("testbed/.git/index", date + 1)
+    PackRules::root(EPOCH).with_time("testbed", date).with_time("testbed/.git/index", date + 1)
 }
 
 /// Removes what the script left elsewhere: mount points and temporary files.
@@ -139,10 +136,10 @@ pub(crate) fn commit_identity(date: i64) -> impl Iterator<Item = (String, String
     })
 }
 
-/// The date of a pair's commit: that of the newest file of its base sdist, at least [`DISTRIBUTION_EPOCH`].
+/// The date of a pair's commit: that of the newest file of its base sdist, at least [`EPOCH`].
 fn newest_file(tree: &Path) -> Result<i64, Error> {
     use std::os::unix::fs::MetadataExt as _;
-    let mut newest = DISTRIBUTION_EPOCH;
+    let mut newest = EPOCH;
     for entry in walkdir::WalkDir::new(tree) {
         let entry = entry.map_err(std::io::Error::from)?;
         if entry.file_type().is_file() {

@@ -22,4 +22,6 @@ pub use error::Error;
 pub(crate) use error::{how_it_ended, tail_of};
 pub use interpreter::{Interpreter, PYTHON, Scheme};
 pub use solve::{PythonLock, lock};
-pub use wheel_name::{WheelName, normalize, same_version};
+pub use wheel_name::{WheelName, same_version};
+
+pub use crate::spec::normalize_package_name as normalize;

@@ -8,7 +8,7 @@ use regex_lite::Regex;
 use serde::Deserialize;
 
 use super::Error;
-use super::wheel_name::normalize;
+use super::normalize;
 
 /// The fields of core metadata that a resolution needs.
 #[derive(Debug, Clone, PartialEq, Eq)]

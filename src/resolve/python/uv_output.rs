@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::Error;
+use super::normalize;
 use super::tags::Platform;
-use super::wheel_name::normalize;
 use crate::base::Digest;
 use crate::lock::{PythonFile, PythonPackage};
 

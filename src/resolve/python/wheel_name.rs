@@ -1,5 +1,7 @@
 //! Names of distributions and file names of wheels: `name-version(-build)?-python-abi-platform.whl`.
 
+use super::normalize;
+
 /// The parts of a wheel's file name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WheelName {
@@ -43,21 +45,6 @@ impl WheelName {
             platform: split(tags[2]),
         })
     }
-}
-
-/// A distribution name in the form that names are compared in (PEP 503).
-pub fn normalize(name: &str) -> String {
-    let mut out = String::new();
-    for c in name.chars() {
-        if matches!(c, '-' | '_' | '.') {
-            if !out.ends_with('-') {
-                out.push('-');
-            }
-        } else {
-            out.push(c.to_ascii_lowercase());
-        }
-    }
-    out
 }
 
 /// Whether two versions are written for the same release: wheel names escape `-`, and `+` parts may differ in
