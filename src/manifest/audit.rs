@@ -9,7 +9,7 @@ use super::jobs::{Answer, Job, spec_digest};
 use super::model::{BundleFile, Digests, ImageEntry, Manifest};
 use crate::base::{Cancel, Digest, Store};
 use crate::results::runner_digest;
-use crate::verify::{Phase, RunRecord, VERDICT_VERSION, judge};
+use crate::verify::{RunRecord, VERDICT_VERSION, judge};
 
 /// The parts of a spec that make its env-hash and its run-hash.
 const ENV_FIELDS: [&str; 9] = [
@@ -207,15 +207,12 @@ fn check_verdicts(total: &mut Answer, manifest: &Manifest, records: &BTreeMap<Di
             total.unchecked.push(not_checked("it was judged by rules of another version"));
             continue;
         }
-        let of = |phase: Phase| -> Option<Vec<RunRecord>> {
-            let runs = evidence.runs.iter().filter(|run| run.phase == phase);
-            runs.map(|run| records.get(&run.key).cloned()).collect()
-        };
-        let (Some(pre), Some(post)) = (of(Phase::Pre), of(Phase::Post)) else {
+        let held = evidence.runs.iter().map(|run| records.get(&run.key).cloned());
+        let Some(held) = held.collect::<Option<Vec<RunRecord>>>() else {
             total.unchecked.push(not_checked("not all of its records are whole"));
             continue;
         };
-        let verdict = judge(&instance.lists, &pre, &post, &subject.policy);
+        let verdict = judge(&instance.lists, &held, &subject.policy);
         let digests = [&evidence.verdict, &verdict].map(crate::base::canon::digest);
         match digests {
             [Ok(expected), actual] => total.computed(&place, "verdict", expected, actual),

@@ -17,7 +17,7 @@ use crate::lock::{self, BaseLock, EnvLock, FileRef};
 use crate::results::runner_digest;
 use crate::runtime::{Gap, Network};
 use crate::spec::Spec;
-use crate::verify::{Lists, Phase, Policy, RunOutcome, RunRecord, VERDICT_VERSION, judge};
+use crate::verify::{Lists, Policy, RunOutcome, RunRecord, VERDICT_VERSION, judge};
 
 /// A split and what was made of it.
 #[derive(Debug, Clone, Copy)]
@@ -194,7 +194,7 @@ impl Making<'_> {
             .iter()
             .filter(|run| !matches!(run.outcome, RunOutcome::InfraError { .. }))
             .collect();
-        runs.sort_by_key(|run| (run.phase, run.repeat, run.key));
+        runs.sort_by_cached_key(|run| (run.phase, run.profile.clone(), run.repeat, run.key));
         let mut entries = Vec::new();
         for run in &runs {
             self.run_layers.extend(run.layers.iter().copied());
@@ -202,10 +202,8 @@ impl Making<'_> {
             self.slots = self.slots.max(run.slots);
             entries.push(self.run(one, run)?);
         }
-        let of = |phase: Phase| -> Vec<RunRecord> {
-            runs.iter().filter(|run| run.phase == phase).map(|run| (*run).clone()).collect()
-        };
-        let verdict = judge(one.lists, &of(Phase::Pre), &of(Phase::Post), self.input.policy);
+        let records: Vec<RunRecord> = runs.into_iter().cloned().collect();
+        let verdict = judge(one.lists, &records, self.input.policy);
         Ok(InstanceEvidence { runs: entries, verdict })
     }
 
@@ -217,8 +215,10 @@ impl Making<'_> {
         Ok(RunEntry {
             key: run.key,
             phase: run.phase,
+            series: run.series.clone(),
             repeat: run.repeat,
-            profile: run.profile,
+            alone: run.alone,
+            profile: run.profile.clone(),
             outcome: run.outcome.as_str().to_owned(),
             outcomes: outcomes_digest(run)?,
             record: Digest::of(bytes),

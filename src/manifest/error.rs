@@ -42,6 +42,16 @@ pub enum Error {
         /// What came.
         actual: u64,
     },
+    /// The manifest was written before verdicts had causes; its records cannot be judged by the rules of now.
+    #[error("{name} has version {actual}, but this hallmark reads {expected}")]
+    Older {
+        /// The file.
+        name: String,
+        /// What is read.
+        expected: u64,
+        /// What came.
+        actual: u64,
+    },
 }
 
 impl Error {
@@ -51,7 +61,9 @@ impl Error {
             Self::Image(error) => error.hint(),
             Self::Verify(error) => error.hint(),
             Self::NoRecord { .. } => Some("run `hallmark verify` again: it makes what is missing"),
-            Self::Malformed { .. } => Some("export it again with `hallmark export`"),
+            Self::Malformed { .. } | Self::Older { .. } => {
+                Some("export it again with `hallmark export`")
+            }
             Self::Newer { .. } => Some("update hallmark"),
             Self::Base(_) => None,
         }

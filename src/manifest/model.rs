@@ -14,7 +14,7 @@ use crate::spec::Parser;
 use crate::verify::{Lists, LogRef, PatchRef, Phase, Policy, Profile, RunRecord, Verdict};
 
 /// The version that is written.
-pub const MANIFEST_VERSION: u64 = 1;
+pub const MANIFEST_VERSION: u64 = 2;
 
 /// An evaluation manifest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -190,8 +190,12 @@ pub struct RunEntry {
     pub key: Digest,
     /// Which patches.
     pub phase: Phase,
-    /// Number in its phase, from 0.
+    /// Which verification it belongs to; empty for the first.
+    pub series: String,
+    /// Number in its phase and profile, from 0.
     pub repeat: u32,
+    /// Whether nothing else ran on the machine.
+    pub alone: bool,
     /// Conditions.
     pub profile: Profile,
     /// How it ended, in one word.
@@ -259,9 +263,12 @@ pub fn parse(name: &str, bytes: &[u8]) -> Result<Manifest, Error> {
     }
     let malformed = |source| Error::Malformed { name: name.to_owned(), source };
     let Versioned { version } = serde_json::from_slice(bytes).map_err(malformed)?;
-    if version > MANIFEST_VERSION {
-        let (expected, actual) = (MANIFEST_VERSION, version);
+    let (expected, actual) = (MANIFEST_VERSION, version);
+    if actual > expected {
         return Err(Error::Newer { name: name.to_owned(), expected, actual });
+    }
+    if actual < expected {
+        return Err(Error::Older { name: name.to_owned(), expected, actual });
     }
     serde_json::from_slice(bytes).map_err(malformed)
 }

@@ -58,8 +58,11 @@ impl Pipeline<'_> {
             instance: &item.instance.id,
             spec: &board.envs[item.env].spec,
             phase,
+            series: "",
             repeat,
-            profile: Profile::Plain,
+            profile: &Profile::plain(),
+            alone: false,
+            collected: &[],
             test_patch: &test_patch,
             gold_patch: &gold_patch,
             slots: u32::try_from(self.jobs).unwrap_or(u32::MAX),
@@ -176,7 +179,7 @@ impl Board {
             let lists = item
                 .lists()
                 .ok_or_else(|| Error::NotCollected { id: item.instance.id.to_string() })?;
-            let verdict = verify::judge(&lists, &pre, &post, &Policy::benchmark());
+            let verdict = verify::judge(&lists, &[pre, post].concat(), &Policy::benchmark());
             verdicts.push(InstanceVerdict {
                 instance: item.instance.id.to_string(),
                 lists,

@@ -7,8 +7,9 @@ use std::time::Duration;
 use super::Error;
 use super::apply::{Patch, Prepared, environment, prepare};
 use super::patch::test_files;
+use super::profile::Profile;
 use super::reading::{REPORT_LIMIT, read_run, too_long};
-use super::record::{LogRef, PatchName, Phase, Profile, RECORD_VERSION, RunOutcome, RunRecord};
+use super::record::{LogRef, PatchName, Phase, RECORD_VERSION, RunOutcome, RunRecord};
 use super::records::{load, store_record};
 use crate::base::progress::Task;
 use crate::base::{Digest, HashingReader, canon};
@@ -33,10 +34,16 @@ pub struct RunPlan<'a> {
     pub spec: &'a Spec,
     /// Which patches are applied.
     pub phase: Phase,
-    /// Number of the run in its phase, from 0.
+    /// Which verification it belongs to; empty for the first.
+    pub series: &'a str,
+    /// Number of the run in its phase and profile, from 0.
     pub repeat: u32,
     /// Conditions.
-    pub profile: Profile,
+    pub profile: &'a Profile,
+    /// Whether nothing else runs on the machine.
+    pub alone: bool,
+    /// The ids that a run of [`Phase::Collect`] found, in their order: other orders are made from them.
+    pub collected: &'a [String],
     /// The test patch.
     pub test_patch: &'a [u8],
     /// The gold patch; applied in [`Phase::Post`] only.
@@ -51,7 +58,9 @@ impl RunPlan<'_> {
         let test = Patch::new(PatchName::Test, self.test_patch);
         match self.phase {
             Phase::Pre => vec![test],
-            Phase::Post => vec![Patch::new(PatchName::Gold, self.gold_patch), test],
+            Phase::Collect | Phase::Post => {
+                vec![Patch::new(PatchName::Gold, self.gold_patch), test]
+            }
         }
     }
 
@@ -103,7 +112,7 @@ pub fn run_key(image: &Image, plan: &RunPlan<'_>) -> Result<Digest, Error> {
 pub fn record_key(record: &RunRecord, rebuild: &[String]) -> Result<Digest, crate::base::Error> {
     let patches: Vec<Digest> = record.patches.iter().map(|patch| patch.sha256).collect();
     canon::digest(&serde_json::json!({
-        "step": "verify.run/1",
+        "step": "verify.run/2",
         "image": record.image,
         "phase": record.phase,
         "patches": patches,
@@ -111,7 +120,9 @@ pub fn record_key(record: &RunRecord, rebuild: &[String]) -> Result<Digest, crat
         "run-hash": record.run_hash,
         "runner": record.runner,
         "profile": record.profile,
+        "series": record.series,
         "repeat": record.repeat,
+        "alone": record.alone,
     }))
 }
 
@@ -264,8 +275,10 @@ fn blank(image: &Image, plan: &RunPlan<'_>, key: Digest) -> Result<RunRecord, Er
         key,
         instance: plan.instance.to_string(),
         phase: plan.phase,
+        series: plan.series.to_owned(),
         repeat: plan.repeat,
-        profile: plan.profile,
+        alone: plan.alone,
+        profile: plan.profile.clone(),
         image: image.key,
         run_hash: plan.spec.run_hash()?,
         runner: runner_digest(),
@@ -276,6 +289,7 @@ fn blank(image: &Image, plan: &RunPlan<'_>, key: Digest) -> Result<RunRecord, Er
         status: None,
         session_ended: false,
         collected: None,
+        ids: Vec::new(),
         tests: std::collections::BTreeMap::new(),
         collection_errors: std::collections::BTreeMap::new(),
         collection_skips: std::collections::BTreeMap::new(),

@@ -5,19 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::bound::upper_bound;
 use super::near::near_misses;
+use super::policy::{Policy, Remedy};
 use super::record::{Phase, RunOutcome, RunRecord};
 use super::verdict::{
-    Effect, FlakyTest, Lists, MissingTest, Policy, Reason, Rule, Status, VERDICT_VERSION, Verdict,
-    Warning,
+    Cause, Comparison, Cost, Count, Effect, ListName, Lists, MissingTest, Reason, Rule, Status,
+    UnstableTest, VERDICT_VERSION, Verdict, Warning,
 };
 use crate::results::Outcome;
 use crate::runtime::Gap;
 
 /// Judges an instance. Runs that were hallmark's own failure count for nothing; any other run that did not
 /// complete is evidence.
-pub fn judge(lists: &Lists, pre: &[RunRecord], post: &[RunRecord], policy: &Policy) -> Verdict {
-    let pre = Runs::of(pre);
-    let post = Runs::of(post);
+pub fn judge(lists: &Lists, records: &[RunRecord], policy: &Policy) -> Verdict {
+    let pre = Runs::of(records, Phase::Pre);
+    let post = Runs::of(records, Phase::Post);
     let mut judging = Judging::new(lists, &pre, &post, policy);
     judging.before();
     judging.after();
@@ -31,8 +32,9 @@ struct Runs<'a> {
 }
 
 impl<'a> Runs<'a> {
-    fn of(records: &'a [RunRecord]) -> Self {
-        let mut all: Vec<&RunRecord> = records.iter().collect();
+    fn of(records: &'a [RunRecord], phase: Phase) -> Self {
+        let of_phase = |record: &&RunRecord| record.phase == phase && record.profile.is_plain();
+        let mut all: Vec<&RunRecord> = records.iter().filter(of_phase).collect();
         all.sort_by_key(|record| (record.repeat, record.key));
         let total = all.len();
         all.retain(|record| !matches!(record.outcome, RunOutcome::InfraError { .. }));
@@ -54,7 +56,7 @@ struct Judging<'a> {
     taken: BTreeMap<&'a str, String>,
     reasons: Vec<Reason>,
     warnings: Vec<Warning>,
-    flaky: Vec<FlakyTest>,
+    unstable: Vec<UnstableTest>,
     missing: Vec<MissingTest>,
     quarantined: Vec<String>,
 }
@@ -79,7 +81,7 @@ impl<'a> Judging<'a> {
             taken: BTreeMap::new(),
             reasons: Vec::new(),
             warnings: Vec::new(),
-            flaky: Vec::new(),
+            unstable: Vec::new(),
             missing: Vec::new(),
             quarantined: Vec::new(),
         };
@@ -124,11 +126,30 @@ impl<'a> Judging<'a> {
         self.reasons.push(Reason { effect, rule, text: text.into(), tests: owned(tests) });
     }
 
-    fn note_flaky(&mut self, runs: &Runs<'_>, phase: Phase) {
+    fn note_unstable(&mut self, runs: &Runs<'_>) {
         for id in self.expected() {
             let outcomes = self.outcomes(runs, id);
             if outcomes.len() > 1 {
-                self.flaky.push(FlakyTest { id: id.to_owned(), phase, outcomes });
+                let failing: Vec<&&RunRecord> =
+                    runs.counted.iter().filter(|run| !self.outcome(run, id).satisfies()).collect();
+                let (all, failures) = (runs.counted.len() as u64, failing.len() as u64);
+                self.unstable.push(UnstableTest {
+                    id: id.to_owned(),
+                    list: if self.fail_to_pass.contains(&id) {
+                        ListName::FailToPass
+                    } else {
+                        ListName::PassToPass
+                    },
+                    cause: Cause::Flaky,
+                    remedy: self.policy.flaky,
+                    plain: Count {
+                        runs: all,
+                        failures,
+                        bound: upper_bound(all, failures, self.policy.confidence),
+                    },
+                    outcomes,
+                    evidence: failing.iter().map(|run| run.key).collect(),
+                });
             }
         }
     }
@@ -176,7 +197,6 @@ impl<'a> Judging<'a> {
         if cut > 0 {
             self.warnings.push(Warning::CutBefore { runs: cut as u64 });
         }
-        self.note_flaky(pre, Phase::Pre);
     }
 
     fn after(&mut self) {
@@ -189,7 +209,7 @@ impl<'a> Judging<'a> {
             let text = format!("{runs} of {} runs after: {text}", post.counted.len());
             self.decide(Effect::Rejects, Rule::BrokenAfter, text, &[]);
         }
-        self.note_flaky(post, Phase::Post);
+        self.note_unstable(post);
         // Where runs broke off, their tests say nothing more.
         if post.counted.is_empty() || !broken.is_empty() {
             return;
@@ -220,7 +240,7 @@ impl<'a> Judging<'a> {
         }
         if !p2p_some.is_empty() {
             let text = format!("{} PASS_TO_PASS tests change between runs", p2p_some.len());
-            if self.policy.quarantine {
+            if self.policy.flaky == Remedy::Quarantine {
                 self.quarantined = owned(&p2p_some);
                 self.decide(Effect::Quarantines, Rule::PassToPassIsFlaky, text, &p2p_some);
             } else {
@@ -307,7 +327,13 @@ impl<'a> Judging<'a> {
             failures,
             bound: upper_bound(runs, failures, self.policy.confidence),
             quarantined: self.quarantined,
-            flaky: self.flaky,
+            unstable: self.unstable,
+            conditions: Vec::new(),
+            groups: Vec::new(),
+            network: Vec::new(),
+            comparison: Comparison::default(),
+            proposed_timeout: None,
+            cost: Cost::default(),
             missing: self.missing,
             warnings: self.warnings,
         }

@@ -14,8 +14,11 @@ mod derive;
 mod error;
 mod execute;
 mod judge;
+mod ladder;
 mod near;
 mod patch;
+mod policy;
+mod profile;
 mod reading;
 mod record;
 mod records;
@@ -26,13 +29,14 @@ pub use derive::{DeriveError, Derived, derive_lists};
 pub use error::Error;
 pub use execute::{RunPlan, execute, record_key, run_key};
 pub use judge::judge;
+pub use ladder::{RunRequest, wanted};
 pub use near::{NearMiss, Nearness};
 pub use patch::{PatchedFile, patched_files, test_files};
-pub use record::{
-    LogRef, PatchName, PatchRef, Phase, Profile, RECORD_VERSION, RunOutcome, RunRecord,
-};
+pub use policy::{Policy, Remedy};
+pub use profile::{Axis, Clock, Cpu, Profile, Setting, TestOrder};
+pub use record::{LogRef, PatchName, PatchRef, Phase, RECORD_VERSION, RunOutcome, RunRecord};
 pub use records::{LogKind, load, log_path};
 pub use verdict::{
-    Effect, FlakyTest, Lists, MissingTest, Policy, Reason, Rule, Status, VERDICT_VERSION, Verdict,
-    Warning,
+    Cause, Comparison, Condition, Cost, Count, Difference, Effect, ListName, Lists, MissingTest,
+    NetworkTest, OrderCause, Reason, Rule, Status, UnstableTest, VERDICT_VERSION, Verdict, Warning,
 };

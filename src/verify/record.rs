@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::profile::Profile;
 use crate::base::Digest;
 use crate::image::Layer;
 use crate::results::{Disagreement, TestResult};
 use crate::runtime::{ExitStatus, Gap, NetworkAttempts};
 
 /// The version that is written.
-pub const RECORD_VERSION: u64 = 1;
+pub const RECORD_VERSION: u64 = 2;
 
 /// Which patches are applied.
 #[derive(
@@ -19,6 +20,8 @@ pub const RECORD_VERSION: u64 = 1;
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
+    /// Both patches; tests are collected and not run.
+    Collect,
     /// The test patch only.
     Pre,
     /// The gold patch and the test patch.
@@ -29,20 +32,11 @@ impl Phase {
     /// The word of the stored form.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Collect => "collect",
             Self::Pre => "pre",
             Self::Post => "post",
         }
     }
-}
-
-/// The conditions of a run.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "kebab-case")]
-pub enum Profile {
-    /// Those of the spec, nothing shifted.
-    Plain,
 }
 
 /// A patch by its role.
@@ -196,8 +190,14 @@ pub struct RunRecord {
     pub instance: String,
     /// Which patches.
     pub phase: Phase,
+    /// Which verification it belongs to; empty for the first.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub series: String,
     /// Number of this run among those of its phase and profile, from 0.
     pub repeat: u32,
+    /// Whether nothing else ran on the machine: a time-out is confirmed like that before it counts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub alone: bool,
     /// Conditions.
     pub profile: Profile,
     /// Key of the instance image.
@@ -220,6 +220,9 @@ pub struct RunRecord {
     pub session_ended: bool,
     /// How many tests were collected, where collection ended.
     pub collected: Option<u64>,
+    /// The collected ids in their order; in [`Phase::Collect`] only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ids: Vec<String>,
     /// Outcome per test id.
     pub tests: BTreeMap<String, TestResult>,
     /// Modules that could not be collected, with the reason.

@@ -6,11 +6,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::near::NearMiss;
-use super::record::Phase;
+use super::policy::{Policy, Remedy};
+use super::profile::{Profile, Setting};
+use crate::base::Digest;
 use crate::results::Outcome;
+use crate::runtime::Gap;
 
 /// The version that is written.
-pub const VERDICT_VERSION: u64 = 1;
+pub const VERDICT_VERSION: u64 = 2;
 
 /// The tests that an instance expects.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -20,58 +23,6 @@ pub struct Lists {
     pub fail_to_pass: Vec<String>,
     /// They pass before and after.
     pub pass_to_pass: Vec<String>,
-}
-
-/// What an admission asks for.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Policy {
-    /// Its name.
-    pub name: String,
-    /// Clean plain `post` runs that are asked for; below, a verdict is provisional.
-    pub runs: u32,
-    /// `pre` runs that are asked for.
-    pub pre_runs: u32,
-    /// Confidence of the bound.
-    pub confidence: f64,
-    /// Whether an unstable PASS_TO_PASS test is set aside instead of rejecting the instance.
-    pub quarantine: bool,
-    /// Whether a run without a memory limit can carry more than a provisional verdict.
-    pub require_memory_limit: bool,
-}
-
-impl Policy {
-    fn preset(name: &str, runs: u32) -> Self {
-        Self {
-            name: name.to_owned(),
-            runs,
-            pre_runs: 3,
-            confidence: 0.95,
-            quarantine: true,
-            require_memory_limit: true,
-        }
-    }
-
-    /// 14 clean runs: bounds the run's failure rate at 20 %.
-    pub fn training() -> Self {
-        Self::preset("training", 14)
-    }
-
-    /// 29 clean runs: 10 %. The default.
-    pub fn benchmark() -> Self {
-        Self::preset("benchmark", 29)
-    }
-
-    /// 59 clean runs: 5 %.
-    pub fn release() -> Self {
-        Self::preset("release", 59)
-    }
-}
-
-impl Default for Policy {
-    fn default() -> Self {
-        Self::benchmark()
-    }
 }
 
 /// The verdict's word.
@@ -162,16 +113,151 @@ pub struct Reason {
     pub tests: Vec<String>,
 }
 
-/// A test whose outcome changed between runs of one phase.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Which of an instance's lists a test is in.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum ListName {
+    /// FAIL_TO_PASS.
+    FailToPass,
+    /// PASS_TO_PASS.
+    PassToPass,
+    /// Neither: it is watched, and decides nothing.
+    Neither,
+}
+
+/// Runs of one test in plain conditions after the gold patch.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct FlakyTest {
+pub struct Count {
+    /// Runs that count.
+    pub runs: u64,
+    /// Those in which it did not pass.
+    pub failures: u64,
+    /// Exact one-sided upper bound of its failure rate, at the policy's confidence.
+    pub bound: f64,
+}
+
+/// A test that does not always pass after the gold patch, and why.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct UnstableTest {
     /// The test.
     pub id: String,
-    /// In which phase.
-    pub phase: Phase,
-    /// How often each outcome was seen.
+    /// Which list it is in.
+    pub list: ListName,
+    /// Why.
+    pub cause: Cause,
+    /// What is done about it.
+    pub remedy: Remedy,
+    /// In plain conditions.
+    pub plain: Count,
+    /// How often each outcome was seen in plain conditions.
     pub outcomes: BTreeMap<Outcome, u64>,
+    /// Keys of runs in which it did not pass, the most telling first.
+    pub evidence: Vec<Digest>,
+}
+
+/// Why a test is unstable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    rename_all = "kebab-case",
+    rename_all_fields = "kebab-case",
+    tag = "kind",
+    deny_unknown_fields
+)]
+pub enum Cause {
+    /// It failed in plain conditions, or failed under others and then did not fail again under the same.
+    Flaky,
+    /// It fails under these conditions and passes without them.
+    Sensitive {
+        /// The fewest settings that make it fail.
+        settings: Vec<Setting>,
+        /// For a test that depends on the order: on which tests.
+        order: Option<OrderCause>,
+    },
+    /// It fails under a combination whose cause was not found within the policy's probes.
+    NotIsolated {
+        /// The settings that are left.
+        settings: Vec<Setting>,
+    },
+    /// Two collections found different ids.
+    UnstableId,
+}
+
+/// On what a test depends that depends on the order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "kind", deny_unknown_fields)]
+pub enum OrderCause {
+    /// It fails after these, and alone it passes.
+    Polluter {
+        /// The fewest.
+        tests: Vec<String>,
+    },
+    /// It fails alone, and passes after these.
+    MissingSetter {
+        /// The fewest.
+        tests: Vec<String>,
+    },
+    /// Not found within the policy's probes, or no subset of tests shows it.
+    NotFound,
+}
+
+/// What ran under other conditions than the plain ones.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Condition {
+    /// The conditions.
+    pub profile: Profile,
+    /// Runs that count.
+    pub runs: u64,
+    /// Those in which an expected test did not pass.
+    pub failures: u64,
+    /// What the host could not give of it.
+    pub unavailable: Vec<Gap>,
+}
+
+/// A test that tried to leave the container by network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct NetworkTest {
+    /// The test.
+    pub id: String,
+    /// Most packets in one run.
+    pub packets: u64,
+    /// Most name look-ups in one run.
+    pub lookups: u64,
+}
+
+/// The dataset's list beside the one that the runs give.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Difference {
+    /// In the dataset's and not in ours.
+    pub missing: Vec<String>,
+    /// In ours and not in the dataset's.
+    pub unexpected: Vec<String>,
+}
+
+/// What the runs give, compared with the dataset.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Comparison {
+    /// FAIL_TO_PASS.
+    pub fail_to_pass: Difference,
+    /// PASS_TO_PASS.
+    pub pass_to_pass: Difference,
+}
+
+/// What the verdict cost.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Cost {
+    /// All runs, of every phase and condition.
+    pub runs: u64,
+    /// Their wall time in seconds.
+    pub wall: f64,
 }
 
 /// An expected test that no run after the gold patch knows.
@@ -239,12 +325,24 @@ pub struct Verdict {
     pub failures: u64,
     /// Exact one-sided upper bound of the rate of failing runs, at the policy's confidence.
     pub bound: f64,
+    /// What ran under other conditions.
+    pub conditions: Vec<Condition>,
     /// Tests set aside.
     pub quarantined: Vec<String>,
-    /// Expected tests whose outcome changed.
-    pub flaky: Vec<FlakyTest>,
+    /// Tests that do not always pass, with the cause.
+    pub unstable: Vec<UnstableTest>,
+    /// Unstable tests that always failed in the same runs: likely one cause. Groups of two and more.
+    pub groups: Vec<Vec<String>>,
+    /// Tests that tried to reach the network, passing or not.
+    pub network: Vec<NetworkTest>,
     /// Expected tests that are in no `post` run under their id.
     pub missing: Vec<MissingTest>,
+    /// The dataset's lists beside those that the runs give.
+    pub comparison: Comparison,
+    /// Three times the slowest run after the gold patch, in seconds: a wall limit for the spec.
+    pub proposed_timeout: Option<f64>,
+    /// What it cost.
+    pub cost: Cost,
     /// What else to know.
     pub warnings: Vec<Warning>,
 }

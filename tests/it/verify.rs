@@ -45,7 +45,7 @@ fn online_gold_flow_from_runs_to_a_verdict() {
     let derived = derive_lists(&pre, &post).unwrap();
     assert_eq!(derived.lists.fail_to_pass, ["tests/test_lib.py::test_add"]);
     assert_eq!(derived.lists.pass_to_pass, ["tests/test_lib.py::test_zero"]);
-    let verdict = judge(&derived.lists, &pre, &post, &Policy::default());
+    let verdict = judge(&derived.lists, &[pre, post.clone()].concat(), &Policy::default());
     assert_eq!((verdict.status, verdict.runs, verdict.failures), (Status::Provisional, 3, 0));
     assert!(verdict.reasons.iter().any(|reason| reason.rule == Rule::TooFewRuns));
 

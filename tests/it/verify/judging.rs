@@ -6,8 +6,8 @@ use hallmark::base::{Digest, canon};
 use hallmark::results::{Outcome, TestResult};
 use hallmark::runtime::Gap;
 use hallmark::verify::{
-    DeriveError, Effect, Lists, LogRef, PatchName, Phase, Policy, Profile, Rule, RunOutcome,
-    RunRecord, Status, Warning, derive_lists, judge, upper_bound,
+    DeriveError, Effect, Lists, LogRef, PatchName, Phase, Policy, Profile, Remedy, Rule,
+    RunOutcome, RunRecord, Status, Warning, derive_lists, judge, upper_bound,
 };
 
 /// A record whose tests are written `name=letter`: p, f, e, s, x.
@@ -36,8 +36,10 @@ pub(crate) fn record(phase: Phase, repeat: u32, tests: &str) -> RunRecord {
         key: Digest::of(format!("{phase:?} {repeat}")),
         instance: "i".to_owned(),
         phase,
+        series: String::new(),
         repeat,
-        profile: Profile::Plain,
+        alone: false,
+        profile: Profile::plain(),
         image: Digest::of("image"),
         run_hash: Digest::of("run"),
         runner: Digest::of("runner"),
@@ -48,6 +50,7 @@ pub(crate) fn record(phase: Phase, repeat: u32, tests: &str) -> RunRecord {
         status: None,
         session_ended: true,
         collected: Some(tests.len() as u64),
+        ids: Vec::new(),
         tests,
         collection_errors: BTreeMap::new(),
         collection_skips: BTreeMap::new(),
@@ -75,6 +78,10 @@ fn lists(fail: &[&str], pass: &[&str]) -> Lists {
 }
 
 /// A policy that three runs can meet.
+fn both(pre: &[RunRecord], post: &[RunRecord]) -> Vec<RunRecord> {
+    [pre, post].concat()
+}
+
 fn three() -> Policy {
     Policy { name: "three".to_owned(), runs: 3, ..Policy::benchmark() }
 }
@@ -122,8 +129,7 @@ fn each_rule_decides_on_its_own() {
     for (name, pre, post, status, rule) in cases {
         let verdict = judge(
             &lists(&["a"], &["b"]),
-            &runs(Phase::Pre, &pre),
-            &runs(Phase::Post, &post),
+            &both(&runs(Phase::Pre, &pre), &runs(Phase::Post, &post)),
             &three(),
         );
         assert_eq!(verdict.status, status, "{name}: {verdict:?}");
@@ -183,7 +189,7 @@ fn outcomes_of_runs_count_as_evidence() {
         let broken = if phase == Phase::Pre { &mut pre[1] } else { &mut post[1] };
         broken.outcome = outcome.clone();
         broken.tests.clear();
-        let verdict = judge(&lists(&["a"], &["b"]), &pre, &post, &three());
+        let verdict = judge(&lists(&["a"], &["b"]), &both(&pre, &post), &three());
         assert_eq!(verdict.status, status, "{outcome:?}: {verdict:?}");
         if let Some(rule) = rule {
             assert!(verdict.reasons.iter().any(|reason| reason.rule == rule), "{verdict:?}");
@@ -195,7 +201,7 @@ fn outcomes_of_runs_count_as_evidence() {
 fn three_runs_and_missing_limits_are_provisional() {
     let pre = runs(Phase::Pre, &["a=f"; 3]);
     let mut post = runs(Phase::Post, &["a=p"; 3]);
-    let verdict = judge(&lists(&["a"], &[]), &pre, &post, &Policy::default());
+    let verdict = judge(&lists(&["a"], &[]), &both(&pre, &post), &Policy::default());
     assert_eq!((verdict.status, verdict.runs), (Status::Provisional, 3));
     assert!((verdict.bound - 0.631_597).abs() < 1e-6, "{}", verdict.bound);
     assert!(
@@ -205,18 +211,18 @@ fn three_runs_and_missing_limits_are_provisional() {
     );
     assert!(verdict.warnings.contains(&Warning::FailToPassIsEverything));
     post[0].gaps = vec![Gap::MemoryLimit];
-    let verdict = judge(&lists(&["a"], &[]), &pre, &post, &three());
+    let verdict = judge(&lists(&["a"], &[]), &both(&pre, &post), &three());
     assert_eq!(verdict.status, Status::Provisional);
     assert_eq!(verdict.reasons[0].rule, Rule::NoMemoryLimit);
     // 29 clean runs meet the default.
     let post = runs(Phase::Post, &["a=p"; 29]);
-    let verdict = judge(&lists(&["a"], &[]), &pre, &post, &Policy::default());
+    let verdict = judge(&lists(&["a"], &[]), &both(&pre, &post), &Policy::default());
     assert_eq!((verdict.status, verdict.failures), (Status::Admitted, 0));
     assert!(verdict.bound < 0.1);
     assert!((verdict.bound - upper_bound(29, 0, 0.95)).abs() < f64::EPSILON);
-    let verdict = judge(&lists(&["a"], &[]), &[], &[], &Policy::default());
+    let verdict = judge(&lists(&["a"], &[]), &[], &Policy::default());
     assert_eq!((verdict.status, verdict.runs), (Status::Provisional, 0));
-    assert_eq!(judge(&lists(&[], &["a"]), &pre, &post, &three()).status, Status::Rejected);
+    assert_eq!(judge(&lists(&[], &["a"]), &both(&pre, &post), &three()).status, Status::Rejected);
 }
 
 #[test]
@@ -225,13 +231,13 @@ fn a_quarantine_starts_the_count_again() {
     tests.push("a=p,b=f");
     tests.extend(["a=p,b=p"; 3]);
     let (pre, post) = (runs(Phase::Pre, &["a=f,b=p"; 3]), runs(Phase::Post, &tests));
-    let verdict = judge(&lists(&["a"], &["b"]), &pre, &post, &three());
+    let verdict = judge(&lists(&["a"], &["b"]), &both(&pre, &post), &three());
     assert_eq!(verdict.status, Status::AdmittedWithQuarantine);
     assert_eq!((verdict.runs, verdict.failures, verdict.quarantined), (3, 0, vec!["b".to_owned()]));
-    let flaky = &verdict.flaky[0];
+    let flaky = &verdict.unstable[0];
     assert_eq!(flaky.outcomes, BTreeMap::from([(Outcome::Passed, 5), (Outcome::Failed, 1)]));
-    let strict = Policy { quarantine: false, ..three() };
-    let verdict = judge(&lists(&["a"], &["b"]), &pre, &post, &strict);
+    let strict = Policy { flaky: Remedy::Reject, ..three() };
+    let verdict = judge(&lists(&["a"], &["b"]), &both(&pre, &post), &strict);
     assert_eq!((verdict.status, verdict.runs, verdict.failures), (Status::Rejected, 6, 1));
 }
 
@@ -239,10 +245,10 @@ fn a_quarantine_starts_the_count_again() {
 fn clipped_ids_are_matched_and_reported() {
     let pre = runs(Phase::Pre, &["t::a[x y]=f,t::b[x y]=p,t::b[x z]=p"; 3]);
     let post = runs(Phase::Post, &["t::a[x y]=p,t::b[x y]=p,t::b[x z]=p"; 3]);
-    let verdict = judge(&lists(&["t::a[x"], &[]), &pre, &post, &three());
+    let verdict = judge(&lists(&["t::a[x"], &[]), &both(&pre, &post), &three());
     assert_eq!(verdict.status, Status::Admitted, "{verdict:?}");
     assert_eq!(verdict.missing[0].taken_for.as_deref(), Some("t::a[x y]"));
-    let verdict = judge(&lists(&["t::a[x"], &["t::b[x"]), &pre, &post, &three());
+    let verdict = judge(&lists(&["t::a[x"], &["t::b[x"]), &both(&pre, &post), &three());
     assert_eq!(verdict.status, Status::Rejected);
     let missing = verdict.missing.iter().find(|one| one.id == "t::b[x").unwrap();
     assert_eq!((missing.taken_for.as_ref(), missing.near.len()), (None, 2));
@@ -252,7 +258,7 @@ fn clipped_ids_are_matched_and_reported() {
 fn a_published_test_that_passes_before_is_reported_and_not_fatal() {
     let pre = runs(Phase::Pre, &["a=f,c=p"; 3]);
     let post = runs(Phase::Post, &["a=p,c=p"; 3]);
-    let verdict = judge(&lists(&["a", "c"], &[]), &pre, &post, &three());
+    let verdict = judge(&lists(&["a", "c"], &[]), &both(&pre, &post), &three());
     assert_eq!(verdict.status, Status::Admitted);
     assert!(verdict.warnings.contains(&Warning::PassesBefore { tests: vec!["c".to_owned()] }));
 }
@@ -262,13 +268,13 @@ fn replaying_records_gives_the_same_bytes() {
     let pre = runs(Phase::Pre, &["a=f,b=p"; 3]);
     let post = runs(Phase::Post, &["a=p,b=p", "a=p,b=f", "a=p,b=p"]);
     let expected = lists(&["a"], &["b"]);
-    let first = canon::to_vec(&judge(&expected, &pre, &post, &three())).unwrap();
+    let first = canon::to_vec(&judge(&expected, &both(&pre, &post), &three())).unwrap();
     let shuffled: Vec<RunRecord> = [2, 0, 1].map(|at: usize| post[at].clone()).into();
     let replayed: Vec<RunRecord> = shuffled
         .iter()
         .map(|run| serde_json::from_slice(&canon::to_vec(run).unwrap()).unwrap())
         .collect();
-    let again = judge(&lists(&["a", "a"], &["b"]), &pre, &replayed, &three());
+    let again = judge(&lists(&["a", "a"], &["b"]), &both(&pre, &replayed), &three());
     assert_eq!(canon::to_vec(&again).unwrap(), first);
     let read: hallmark::verify::Verdict = serde_json::from_slice(&first).unwrap();
     assert_eq!(canon::to_vec(&read).unwrap(), first);
