@@ -18,8 +18,12 @@ pub enum Nearness {
     Trimmed,
     /// The expected one ends where this one has its first space.
     Clipped,
+    /// One of both has a duration behind it: `test_x (0.12s)`, `test_x 3ms`.
+    Duration,
     /// The amount or kind of white space inside.
     Whitespace,
+    /// An address in memory: `<object at 0x7f12>`.
+    Address,
     /// Upper and lower case.
     Case,
 }

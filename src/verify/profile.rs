@@ -200,6 +200,9 @@ impl fmt::Display for Setting {
         match self {
             Self::Order { order: TestOrder::ReversedFiles } => f.write_str("files reversed"),
             Self::Order { order: TestOrder::Shuffled { seed } } => write!(f, "shuffled by {seed}"),
+            Self::Order { order: TestOrder::ShuffledBackwards { seed } } => {
+                write!(f, "shuffled by {seed}, backwards")
+            }
             Self::Order { order: TestOrder::Only { tests } } => {
                 write!(f, "{} chosen tests", tests.len())
             }
@@ -231,6 +234,11 @@ pub enum TestOrder {
     ReversedFiles,
     /// All tests in an order drawn from a seed.
     Shuffled {
+        /// The seed.
+        seed: u64,
+    },
+    /// The same backwards: of any two tests, each comes before the other in one of both.
+    ShuffledBackwards {
         /// The seed.
         seed: u64,
     },

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::near::NearMiss;
 use super::policy::{Policy, Remedy};
-use super::profile::{Profile, Setting};
+use super::profile::{Axis, Profile, Setting};
 use crate::base::Digest;
 use crate::results::Outcome;
 use crate::runtime::Gap;
@@ -67,6 +67,8 @@ pub enum Effect {
     HoldsBack,
     /// The policy is met.
     Admits,
+    /// Tests depend on a condition that is held as it is in plain runs.
+    Pins,
 }
 
 /// A rule by name.
@@ -91,8 +93,26 @@ pub enum Rule {
     PassToPassFailsAfter,
     /// A PASS_TO_PASS test that changes between `post` runs is flaky.
     PassToPassIsFlaky,
+    /// A FAIL_TO_PASS test fails under some condition.
+    FailToPassIsSensitive,
+    /// A PASS_TO_PASS test fails under some condition.
+    PassToPassIsSensitive,
+    /// Two collections find the same ids.
+    IdIsUnstable,
+    /// The policy's share of PASS_TO_PASS that may be set aside.
+    TooManyQuarantined,
+    /// At least one FAIL_TO_PASS test is not set aside.
+    NothingLeft,
     /// The policy's number of runs.
     TooFewRuns,
+    /// The policy's two collections and its runs under other conditions.
+    TooFewConditions,
+    /// The search for causes is done.
+    CauseIsOpen,
+    /// Runs that hallmark itself failed to make.
+    TooManyInfraErrors,
+    /// A policy whose verdicts are never better than provisional.
+    PolicyIsProvisional,
     /// A run without a memory limit proves less.
     NoMemoryLimit,
     /// The policy's number of runs, all clean.
@@ -176,6 +196,11 @@ pub enum Cause {
         settings: Vec<Setting>,
         /// For a test that depends on the order: on which tests.
         order: Option<OrderCause>,
+    },
+    /// It fails in plain conditions and passes under these.
+    Needs {
+        /// The fewest settings that make it pass.
+        settings: Vec<Setting>,
     },
     /// It fails under a combination whose cause was not found within the policy's probes.
     NotIsolated {
@@ -302,6 +327,36 @@ pub enum Warning {
     Network {
         /// In how many.
         runs: u64,
+    },
+    /// Runs that ran out of time, or tests in them, and did not when nothing else ran on the machine.
+    SlowUnderLoad {
+        /// How many.
+        runs: u64,
+    },
+    /// Tests whose outcome changes between runs before the gold patch.
+    UnstableBefore {
+        /// The tests.
+        tests: Vec<String>,
+    },
+    /// The tests could not be collected in a run of their own: ids and orders are not examined.
+    NotCollected {
+        /// What happened.
+        reason: String,
+    },
+    /// Two collections found the same tests in different orders.
+    CollectionOrder {
+        /// How many stand elsewhere.
+        tests: u64,
+    },
+    /// Conditions that the host could not give: nothing is known of them.
+    NotVaried {
+        /// What they would have varied.
+        axes: Vec<Axis>,
+    },
+    /// The runner ran tests again before it reported them: failures may be hidden.
+    Reruns {
+        /// The tests.
+        tests: Vec<String>,
     },
 }
 
