@@ -10,6 +10,7 @@ mod doctor;
 pub mod exit;
 mod export;
 mod gc;
+mod gold;
 mod interrupt;
 mod lock;
 mod main;

@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use super::args::Selection;
+use super::gold::Gold;
 use super::session::{Session, report_failures};
 use super::settings::Settings;
 use super::{exit, table};
 use crate::base::files::write_atomic;
 use crate::manifest;
-use crate::pipeline::{self, Goal, Locks};
+use crate::pipeline::{self, Locks};
 use crate::verify::Status;
 
 /// Do everything for a split: locks, bundle, images, gold runs, verdicts, manifest
@@ -19,9 +20,8 @@ use crate::verify::Status;
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) selection: Selection,
-    /// Runs of each phase, each in a fresh container
-    #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) runs: u32,
+    #[command(flatten)]
+    pub(crate) gold: Gold,
     /// Fail where a lock is missing or stale, or a digest is not the committed one
     #[arg(long)]
     pub(crate) locked: bool,
@@ -34,8 +34,9 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     let session = Session::open(settings)?;
     let board = session.board(&args.selection)?;
     let pipeline = session.pipeline(if args.locked { Locks::Demand } else { Locks::Write });
-    let done = pipeline.execute(&board, Goal::Runs(args.runs));
-    let verdicts = board.verdicts()?;
+    let plan = args.gold.plan(&args.selection.split)?;
+    let done = plan.execute(&pipeline, &board);
+    let verdicts = board.verdicts(plan.policy())?;
     table::verdicts(settings.printer, &verdicts);
     report_failures(settings, done)?;
 
@@ -44,7 +45,8 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     for difference in &differences {
         settings.printer.note(&format!("digest: {difference}"));
     }
-    let manifest = pipeline.manifest(&board, &verdicts, env!("CARGO_PKG_VERSION"))?;
+    let manifest =
+        pipeline.manifest(&board, &verdicts, plan.policy(), env!("CARGO_PKG_VERSION"))?;
     let path = args
         .manifest
         .clone()

@@ -1,22 +1,35 @@
 //! From a split to images, runs and verdicts: one graph, gone through once.
 
-use super::board::Board;
+use super::board::{Board, Item};
+use super::climb::{Climb, Verification};
 use super::graph::{Graph, Node, Slot};
 use super::stages::{Locks, Pipeline};
 use super::{Done, Error, Failure};
-use crate::verify::Phase;
+use crate::verify::{Phase, Profile, RunRequest};
 
 /// How far to go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Goal {
+#[derive(Debug, Clone, Copy)]
+pub enum Goal<'a> {
     /// Locks are there and answer their specs.
     Lock,
     /// Every locked file is in the store.
     Fetch,
     /// Images are built.
     Build,
-    /// `pre` and `post` ran this often each.
+    /// `pre` and `post` ran this often each, in plain conditions.
     Runs(u32),
+    /// Every run was made that the verdict asks for.
+    Verdicts(&'a Verification),
+}
+
+impl Goal<'_> {
+    fn fetches(self) -> bool {
+        !matches!(self, Self::Lock)
+    }
+
+    fn builds(self) -> bool {
+        self.fetches() && !matches!(self, Self::Fetch)
+    }
 }
 
 /// The graph, with what each node is for.
@@ -60,12 +73,55 @@ impl Pipeline<'_> {
         bases.chain(envs).collect()
     }
 
+    /// Rows of which nothing can be expected: known before any work is done.
+    fn refused_rows(board: &Board) -> Vec<Failure> {
+        let refused = board.items.iter().filter(|item| item.lists().is_none()).map(|item| {
+            let id = item.instance.id.to_string();
+            Failure { subject: format!("row {id}"), error: Error::NotCollected { id } }
+        });
+        refused.collect()
+    }
+
+    /// So many plain runs of both phases.
+    fn plan_repeats<'a>(
+        &'a self,
+        plan: &mut Plan<'a>,
+        board: &'a Board,
+        item: &'a Item,
+        built: Node,
+        repeats: u32,
+    ) {
+        let id = &item.instance.id;
+        for phase in [Phase::Pre, Phase::Post] {
+            // The first run of a phase applies the patches and rebuilds; the others find that done.
+            let mut prepared = built;
+            for repeat in 0..repeats {
+                let request = RunRequest { phase, profile: Profile::plain(), repeat, alone: false };
+                let node = plan.add(
+                    Slot::Core,
+                    format!("{} run {} of {id}", phase.as_str(), repeat + 1),
+                    &[prepared],
+                    move || self.run_item(board, item, &request, "", &[]).map(|_| ()),
+                );
+                if repeat == 0 {
+                    prepared = node;
+                }
+            }
+        }
+    }
+
     /// Does everything up to `goal`. Failures are of single bases, environments and instances; whatever does not depend on
     /// them is done.
-    pub fn execute(&self, board: &Board, goal: Goal) -> Done {
+    pub fn execute(&self, board: &Board, goal: Goal<'_>) -> Done {
         let failures = self.refused_locks(board);
         if !failures.is_empty() {
             return Done { failures, skipped: 0 };
+        }
+        if matches!(goal, Goal::Verdicts(_)) {
+            let failures = Self::refused_rows(board);
+            if !failures.is_empty() {
+                return Done { failures, skipped: 0 };
+            }
         }
         let mut plan = Plan { graph: Graph::new(), subjects: Vec::new() };
         let env_stale: Vec<bool> = board.envs.iter().map(|env| self.must_lock(&env.held)).collect();
@@ -77,14 +133,14 @@ impl Pipeline<'_> {
             let locked = plan.add(Slot::Network, format!("lock of base {name}"), &[], move || {
                 self.lock_base(base)
             });
-            let wanted = goal >= Goal::Build
+            let wanted = goal.builds()
                 || board
                     .envs
                     .iter()
                     .zip(&env_stale)
                     .any(|(env, stale)| env.base == index && *stale);
             let mut last = locked;
-            if wanted || goal >= Goal::Fetch {
+            if wanted || goal.fetches() {
                 last = plan.add(
                     Slot::Network,
                     format!("files of base {name}"),
@@ -115,19 +171,19 @@ impl Pipeline<'_> {
                 self.lock_env(board, env)
             });
             let mut last = locked;
-            if *stale || goal >= Goal::Fetch {
+            if *stale || goal.fetches() {
                 last = plan.add(Slot::Network, format!("files of {name}"), &[locked], move || {
                     self.fetch_env(board, env)
                 });
             }
             // A new lock is whole only with the digests of the wheels made from its sdists.
-            if *stale || goal >= Goal::Build {
+            if *stale || goal.builds() {
                 last = plan.add(
                     Slot::Core,
                     format!("env {name}"),
                     &[last, base_built[env.base]],
                     move || {
-                        if goal < Goal::Build && env.lock().build_environments.is_empty() {
+                        if !goal.builds() && env.lock().build_environments.is_empty() {
                             return Ok(());
                         }
                         self.build_env(board, env)
@@ -139,12 +195,12 @@ impl Pipeline<'_> {
 
         for item in &board.items {
             let id = &item.instance.id;
-            if goal < Goal::Fetch {
+            if !goal.fetches() {
                 break;
             }
             let fetched = plan
                 .add(Slot::Network, format!("source of {id}"), &[], move || self.fetch_item(item));
-            if goal < Goal::Build {
+            if !goal.builds() {
                 continue;
             }
             let built = plan.add(
@@ -153,21 +209,15 @@ impl Pipeline<'_> {
                 &[fetched, env_built[item.env]],
                 move || self.build_item(board, item),
             );
-            let Goal::Runs(repeats) = goal else { continue };
-            for phase in [Phase::Pre, Phase::Post] {
-                // The first run of a phase applies the patches and rebuilds; the others find that done.
-                let mut prepared = built;
-                for repeat in 0..repeats {
-                    let node = plan.add(
-                        Slot::Core,
-                        format!("{} run {} of {id}", phase.as_str(), repeat + 1),
-                        &[prepared],
-                        move || self.run_item(board, item, phase, repeat),
-                    );
-                    if repeat == 0 {
-                        prepared = node;
-                    }
+            match goal {
+                Goal::Runs(repeats) => self.plan_repeats(&mut plan, board, item, built, repeats),
+                Goal::Verdicts(verification) => {
+                    let lists = item.lists().expect("refused before");
+                    let climb = Climb::new(self, board, item, lists, verification);
+                    plan.subjects.push(format!("gold runs of {id}"));
+                    plan.graph.add_source(&[built], climb);
                 }
+                _ => {}
             }
         }
 

@@ -4,6 +4,7 @@
 
 mod board;
 mod check;
+mod climb;
 mod digests;
 mod error;
 mod execute;
@@ -14,6 +15,7 @@ mod project;
 mod stages;
 
 pub use board::Board;
+pub use climb::Verification;
 pub use digests::{ImageEntry, SplitDigests};
 pub use error::{Error, Failure};
 pub use execute::Goal;

@@ -9,7 +9,7 @@ use crate::dataset::{self, Instance, Split};
 use crate::image::Compressor;
 use crate::lock::{self, BaseLock, EnvLock, FileRef};
 use crate::manifest::{self, InstanceInput, Manifest, ManifestInput};
-use crate::verify::{self, Lists, Phase, Policy, Profile, RunPlan, RunRecord, Verdict};
+use crate::verify::{self, Lists, Phase, Policy, RunRecord, Verdict};
 
 /// What a graph left.
 #[derive(Debug)]
@@ -43,42 +43,12 @@ pub struct Collected {
 }
 
 impl Pipeline<'_> {
-    /// One run of an instance; its record is kept on the board.
-    pub(crate) fn run_item(
-        &self,
-        board: &Board,
-        item: &Item,
-        phase: Phase,
-        repeat: u32,
-    ) -> Result<(), Error> {
-        let patches = item.patches.get().expect("derived before runs");
-        let test_patch = self.bench.store.read_blob(&patches.test)?;
-        let gold_patch = self.bench.store.read_blob(&patches.gold)?;
-        let plan = RunPlan {
-            instance: &item.instance.id,
-            spec: &board.envs[item.env].spec,
-            phase,
-            series: "",
-            repeat,
-            profile: &Profile::plain(),
-            alone: false,
-            collected: &[],
-            test_patch: &test_patch,
-            gold_patch: &gold_patch,
-            slots: u32::try_from(self.jobs).unwrap_or(u32::MAX),
-        };
-        let record = verify::execute(self.bench, item.image(), &plan)?;
-        item.runs.lock().expect("no holder panics").push(record);
-        Ok(())
-    }
-}
-
-impl Pipeline<'_> {
     /// The manifest of every judged instance. `version` is hallmark's own; it is told with the host, not with the subject.
     pub fn manifest(
         &self,
         board: &Board,
         verdicts: &[InstanceVerdict],
+        policy: &Policy,
         version: &str,
     ) -> Result<Manifest, Error> {
         let parts: Vec<Parts> = board
@@ -86,9 +56,7 @@ impl Pipeline<'_> {
             .iter()
             .filter_map(|item| {
                 let row = verdicts.iter().find(|row| row.instance == item.instance.id.as_str())?;
-                let mut runs = item.records(Phase::Pre);
-                runs.extend(item.records(Phase::Post));
-                Some((item, &row.lists, runs))
+                Some((item, &row.lists, item.all_records()))
             })
             .map(|(item, lists, runs)| {
                 let files = source_files(self.bench.store, &item.instance)?;
@@ -117,7 +85,7 @@ impl Pipeline<'_> {
         let input = ManifestInput {
             split: &board.split,
             instances: &instances,
-            policy: &Policy::benchmark(),
+            policy,
             compressor: Compressor::default(),
             version,
         };
@@ -145,11 +113,23 @@ struct Parts<'a> {
 }
 
 impl Item {
-    /// The records of a phase, by repeat.
+    /// Every record, in an order that does not hang on which came first.
+    pub(crate) fn all_records(&self) -> Vec<RunRecord> {
+        let mut records = self.runs.lock().expect("no holder panics").clone();
+        records.sort_by_cached_key(|record| {
+            (record.phase, record.profile.clone(), record.repeat, record.alone)
+        });
+        records
+    }
+
+    /// The plain records of a phase, by repeat.
     pub(crate) fn records(&self, phase: Phase) -> Vec<RunRecord> {
         let runs = self.runs.lock().expect("no holder panics");
-        let mut records: Vec<RunRecord> =
-            runs.iter().filter(|run| run.phase == phase).cloned().collect();
+        let mut records: Vec<RunRecord> = runs
+            .iter()
+            .filter(|run| run.phase == phase && run.profile.is_plain())
+            .cloned()
+            .collect();
         records.sort_by_key(|record| record.repeat);
         records
     }
@@ -169,17 +149,18 @@ impl Board {
     }
 
     /// Judges every instance that has runs. Rows without lists are an error: nothing can be expected of them.
-    pub fn verdicts(&self) -> Result<Vec<InstanceVerdict>, Error> {
+    pub fn verdicts(&self, policy: &Policy) -> Result<Vec<InstanceVerdict>, Error> {
         let mut verdicts = Vec::new();
         for item in &self.items {
-            let (pre, post) = (item.records(Phase::Pre), item.records(Phase::Post));
-            if pre.is_empty() || post.is_empty() {
+            let records = item.all_records();
+            let ran = |phase| records.iter().any(|record| record.phase == phase);
+            if !ran(Phase::Pre) && !ran(Phase::Post) {
                 continue;
             }
             let lists = item
                 .lists()
                 .ok_or_else(|| Error::NotCollected { id: item.instance.id.to_string() })?;
-            let verdict = verify::judge(&lists, &[pre, post].concat(), &Policy::benchmark());
+            let verdict = verify::judge(&lists, &records, policy);
             verdicts.push(InstanceVerdict {
                 instance: item.instance.id.to_string(),
                 lists,

@@ -1,0 +1,47 @@
+//! Which gold runs a verb makes and what they are judged by: options that several verbs have.
+
+use super::session::Session;
+use crate::pipeline::{Board, Done, Goal, Pipeline, Verification};
+use crate::verify::Policy;
+
+/// What gold runs are made.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Gold {
+    /// Admission policy: `quick`, `training`, `benchmark`, `release` or a TOML file with `[admission]` [default: `<split>.policy.toml` beside the
+    /// rows, else `benchmark`]
+    #[arg(long, value_name = "NAME|FILE")]
+    policy: Option<String>,
+    /// Make just N plain runs of each phase and no others: a first look
+    #[arg(long, value_name = "N", conflicts_with = "policy", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    runs: Option<u32>,
+}
+
+/// The options, checked.
+pub(crate) struct Plan {
+    pub(crate) verification: Verification,
+    runs: Option<u32>,
+}
+
+impl Gold {
+    /// Reads the policy.
+    pub(crate) fn plan(&self, split: &str) -> anyhow::Result<Plan> {
+        let policy = Session::policy(self.policy.as_deref(), split)?;
+        let verification = Verification { policy, series: String::new() };
+        Ok(Plan { verification, runs: self.runs })
+    }
+}
+
+impl Plan {
+    /// Everything up to the runs.
+    pub(crate) fn execute(&self, pipeline: &Pipeline<'_>, board: &Board) -> Done {
+        let goal = match self.runs {
+            Some(runs) => Goal::Runs(runs),
+            None => Goal::Verdicts(&self.verification),
+        };
+        pipeline.execute(board, goal)
+    }
+
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.verification.policy
+    }
+}

@@ -1,0 +1,166 @@
+//! The gold runs of one instance, as work in pieces: what is wanted next hangs on the records so far
+//! ([`verify::wanted`]), and many instances climb at once.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use super::Error;
+use super::board::{Board, Item};
+use super::graph::{Next, Piece, Source};
+use super::stages::Pipeline;
+use crate::base::Digest;
+use crate::verify::{self, Lists, Phase, Policy, RunOutcome, RunPlan, RunRecord, RunRequest};
+
+/// What is asked of the runs of a split.
+#[derive(Debug, Clone)]
+pub struct Verification {
+    /// What an admission asks for.
+    pub policy: Policy,
+    /// Which verification; empty for the first. Runs of another series are not taken for its own.
+    pub series: String,
+}
+
+/// What pieces leave for the source.
+#[derive(Default)]
+struct Found {
+    records: Vec<RunRecord>,
+    /// Runs that hallmark could not make, however often it tried: they are not asked for again.
+    given_up: Vec<RunRequest>,
+    flying: Vec<RunRequest>,
+    /// Whether something came in since the requests were computed.
+    changed: bool,
+}
+
+/// An instance on its way up the ladder.
+pub(crate) struct Climb<'a> {
+    pipeline: &'a Pipeline<'a>,
+    board: &'a Board,
+    item: &'a Item,
+    verification: &'a Verification,
+    lists: Lists,
+    found: Arc<Mutex<Found>>,
+    queue: Vec<RunRequest>,
+}
+
+const NO_PANIC: &str = "nobody panics with the lock held";
+
+impl<'a> Climb<'a> {
+    pub(crate) fn new(
+        pipeline: &'a Pipeline<'a>,
+        board: &'a Board,
+        item: &'a Item,
+        lists: Lists,
+        verification: &'a Verification,
+    ) -> Self {
+        let found = Arc::new(Mutex::new(Found { changed: true, ..Found::default() }));
+        Self { pipeline, board, item, verification, lists, found, queue: Vec::new() }
+    }
+
+    /// Seconds that one more run will take, by those so far.
+    fn expected(found: &Found) -> f64 {
+        let walls = found.records.iter().filter(|run| run.phase == Phase::Post).map(|run| run.wall);
+        walls.fold(1.0, f64::max)
+    }
+}
+
+/// Patches are applied and projects rebuilt once for all runs that have the same: the first of them does it.
+fn patched(request: &RunRequest) -> bool {
+    request.phase == Phase::Pre
+}
+
+impl<'a> Source<'a, Error> for Climb<'a> {
+    fn next(&mut self) -> Next<'a, Error> {
+        let mut found = self.found.lock().expect(NO_PANIC);
+        if found.changed {
+            found.changed = false;
+            self.queue = verify::wanted(&self.verification.policy, &self.lists, &found.records);
+            self.queue.retain(|request| {
+                !found.flying.contains(request) && !found.given_up.contains(request)
+            });
+        }
+        if self.queue.is_empty() {
+            return if found.flying.is_empty() { Next::Done } else { Next::Wait };
+        }
+        let ready: BTreeSet<bool> =
+            found.records.iter().map(|record| record.phase == Phase::Pre).collect();
+        let begun: BTreeSet<bool> = found.flying.iter().map(patched).collect();
+        let free = |request: &RunRequest| {
+            let patches = patched(request);
+            ready.contains(&patches) || !begun.contains(&patches)
+        };
+        let Some(at) = self.queue.iter().position(free) else { return Next::Wait };
+        let request = self.queue.remove(at);
+        found.flying.push(request.clone());
+        let (shared, pipeline, board, item) =
+            (Arc::clone(&self.found), self.pipeline, self.board, self.item);
+        let series = &self.verification.series;
+        Next::Piece(Piece {
+            alone: request.alone,
+            work: Box::new(move || {
+                let collected = collected(&shared.lock().expect(NO_PANIC).records);
+                let result = pipeline.run_item(board, item, &request, series, &collected);
+                let mut found = shared.lock().expect(NO_PANIC);
+                found.flying.retain(|one| *one != request);
+                found.changed = true;
+                let record = result?;
+                if matches!(record.outcome, RunOutcome::InfraError { .. }) {
+                    found.given_up.push(request);
+                }
+                found.records.push(record);
+                Ok(())
+            }),
+        })
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "numbers of runs are small")]
+    fn left(&self) -> f64 {
+        let found = self.found.lock().expect(NO_PANIC);
+        let runs = if found.records.is_empty() {
+            self.verification.policy.runs as usize
+        } else {
+            self.queue.len()
+        };
+        runs as f64 * Self::expected(&found)
+    }
+}
+
+/// The ids in the order in which the first collection found them.
+pub(crate) fn collected(records: &[RunRecord]) -> Vec<String> {
+    let first = records
+        .iter()
+        .filter(|record| record.phase == Phase::Collect && !record.ids.is_empty())
+        .min_by_key(|record| (!record.profile.is_plain(), record.repeat));
+    first.map(|record| record.ids.clone()).unwrap_or_default()
+}
+
+impl Pipeline<'_> {
+    /// One run of an instance; its record is kept on the board.
+    pub(crate) fn run_item(
+        &self,
+        board: &Board,
+        item: &Item,
+        request: &RunRequest,
+        series: &str,
+        collected: &[String],
+    ) -> Result<RunRecord, Error> {
+        let patches = item.patches.get().expect("derived before runs");
+        let read = |blob: &Digest| self.bench.store.read_blob(blob);
+        let (test_patch, gold_patch) = (read(&patches.test)?, read(&patches.gold)?);
+        let plan = RunPlan {
+            instance: &item.instance.id,
+            spec: &board.envs[item.env].spec,
+            phase: request.phase,
+            series,
+            repeat: request.repeat,
+            profile: &request.profile,
+            alone: request.alone,
+            collected,
+            test_patch: &test_patch,
+            gold_patch: &gold_patch,
+            slots: u32::try_from(self.jobs).unwrap_or(u32::MAX),
+        };
+        let record = verify::execute(self.bench, item.image(), &plan)?;
+        item.runs.lock().expect(NO_PANIC).push(record.clone());
+        Ok(record)
+    }
+}
