@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::text::parse_text;
 use super::{Fault, Report};
+use crate::spec::Parser;
 
 /// The words that are compared: every test is counted under one of them.
 const WORDS: [&str; 6] = ["passed", "failed", "error", "skipped", "xfailed", "xpassed"];
@@ -69,11 +70,25 @@ impl std::fmt::Display for Disagreement {
     }
 }
 
+/// What a test command printed, or the end of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Printed<'a> {
+    /// On standard output.
+    pub stdout: &'a [u8],
+    /// On standard error.
+    pub stderr: &'a [u8],
+}
+
 /// Everything that two sources disagree about; empty in an honest run. What a source does not say (no
 /// totals printed with `-qq`, a process that died) is no disagreement.
 ///
 /// `status` is the exit code of the process, where it was not killed.
-pub fn cross_check(report: &Report, stdout: &[u8], status: Option<i32>) -> Vec<Disagreement> {
+pub fn cross_check(
+    report: &Report,
+    parser: Parser,
+    printed: Printed<'_>,
+    status: Option<i32>,
+) -> Vec<Disagreement> {
     let mut found: Vec<Disagreement> =
         report.faults.iter().map(|fault| Disagreement::Stream { fault: fault.clone() }).collect();
     if let (Some(expected), Some(actual)) = (report.process_exit, status)
@@ -97,7 +112,10 @@ pub fn cross_check(report: &Report, stdout: &[u8], status: Option<i32>) -> Vec<D
             found.push(Disagreement::Totals { word: word.to_owned(), expected, actual });
         }
     }
-    if let Some(printed) = parse_text(stdout).totals {
+    let printed = match parser {
+        Parser::Pytest => parse_text(printed.stdout).totals,
+    };
+    if let Some(printed) = printed {
         for word in WORDS {
             let (expected, actual) = (count(totals, word), count(&printed, word));
             if expected != actual {

@@ -1,61 +1,62 @@
-//! Puts our runner in the place of pytest in a test command.
-//!
-//! ```text
-//! /run/hallmark/pytest_runner.py    the runner, read-only
-//! /run/hallmark-report/nonce        32 random hex digits, removed by the runner when it has read them
-//! /run/hallmark-report/report       the stream of lines, made empty by the host
-//! ```
+//! Puts a runner of ours in the place of the one in a test command.
+
+use serde::{Deserialize, Serialize};
 
 use super::Error;
-use crate::base::Digest;
+use super::options::{REPORT_FOLDER, RUNNER_FOLDER};
+use crate::spec::Parser;
 
-/// The runner's source.
-pub const RUNNER: &str = include_str!("runner/pytest_runner.py");
-/// The folder of the runner inside a container.
-pub const RUNNER_FOLDER: &str = "/run/hallmark";
-/// The runner's file name.
-pub const RUNNER_FILE: &str = "pytest_runner.py";
-/// The writable folder of the report inside a container.
-pub const REPORT_FOLDER: &str = "/run/hallmark-report";
-/// File in the report's folder that the runner reads the nonce from.
-pub const NONCE_FILE: &str = "nonce";
-/// File in the report's folder that the runner appends to.
-pub const REPORT_FILE: &str = "report";
-/// The signal that ends the process when one test hangs where no Python code runs: SIGXCPU.
-pub const HARD_LIMIT_SIGNAL: i32 = 24;
-
-/// How tests are run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Options {
-    /// Wall time of one test in seconds; 0 for no limit.
-    pub test_timeout: f64,
-    /// Whether the tests of other modules run when one module does not import.
-    pub continue_on_collection_errors: bool,
-    /// Where the runner's folder is; [`RUNNER_FOLDER`] in containers.
+/// Where the folders of the runners and of the report are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// [`RUNNER_FOLDER`] in containers.
     pub runner_folder: String,
-    /// Where the report's folder is; [`REPORT_FOLDER`] in containers.
+    /// [`REPORT_FOLDER`] in containers.
     pub report_folder: String,
 }
 
-impl Default for Options {
+impl Default for Place {
     fn default() -> Self {
-        Self {
-            test_timeout: 0.0,
-            continue_on_collection_errors: false,
-            runner_folder: RUNNER_FOLDER.to_owned(),
-            report_folder: REPORT_FOLDER.to_owned(),
-        }
+        Self { runner_folder: RUNNER_FOLDER.to_owned(), report_folder: REPORT_FOLDER.to_owned() }
     }
 }
 
-/// Digest of the runner's source: part of what identifies how results were read.
-pub fn runner_digest() -> Digest {
-    Digest::of(RUNNER)
+/// What the results of a run are read from.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// The report that a runner of ours streamed.
+    #[default]
+    Stream,
+    /// What the test command printed.
+    Text,
+}
+
+/// A test command as it is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instrumented {
+    /// The command.
+    pub argv: Vec<String>,
+    /// What its results are read from.
+    pub source: Source,
 }
 
 /// The command that runs `command`'s tests through our runner: `pytest ...`, `py.test ...` and
 /// `python [options] -m pytest ...`, each with or without a leading `env NAME=VALUE ...`.
-pub fn instrument(command: &[String], options: &Options) -> Result<Vec<String>, Error> {
+pub fn instrument(
+    command: &[String],
+    parser: Parser,
+    place: &Place,
+) -> Result<Instrumented, Error> {
+    let argv = match parser {
+        Parser::Pytest => pytest(command, place)?,
+    };
+    Ok(Instrumented { argv, source: Source::Stream })
+}
+
+fn pytest(command: &[String], place: &Place) -> Result<Vec<String>, Error> {
     let unknown = || Error::UnknownRunner { command: command.to_vec() };
     let mut at = 0;
     if command.first().is_some_and(|word| base_name(word) == "env") {
@@ -90,15 +91,10 @@ pub fn instrument(command: &[String], options: &Options) -> Result<Vec<String>, 
         _ => return Err(unknown()),
     };
     argv.extend([
-        format!("{}/{RUNNER_FILE}", options.runner_folder),
-        options.report_folder.clone(),
+        format!("{}/pytest_runner.py", place.runner_folder),
+        place.report_folder.clone(),
         mode.to_owned(),
-        options.test_timeout.to_string(),
     ]);
-    let flag = "--continue-on-collection-errors";
-    if options.continue_on_collection_errors && !command[at..].iter().any(|word| word == flag) {
-        argv.push(flag.to_owned());
-    }
     argv.extend_from_slice(&command[at..]);
     Ok(argv)
 }
@@ -154,33 +150,26 @@ mod tests {
 
     #[test]
     fn pytest_is_replaced_wherever_it_leads() {
-        let options = Options { test_timeout: 1.5, ..Options::default() };
         let rest = "/run/hallmark/pytest_runner.py /run/hallmark-report";
         for (command, expected) in [
-            ("pytest -q tests", format!("python {rest} script 1.5 -q tests")),
-            ("/opt/x/bin/py.test a", format!("/opt/x/bin/python {rest} script 1.5 a")),
-            ("python -m pytest", format!("python {rest} module 1.5")),
+            ("pytest -q tests", format!("python {rest} script -q tests")),
+            ("/opt/x/bin/py.test a", format!("/opt/x/bin/python {rest} script a")),
+            ("python -m pytest", format!("python {rest} module")),
             (
                 "python3.9 -Wignore -W error -bb -mpytest a",
-                format!("python3.9 -Wignore -W error -bb {rest} module 1.5 a"),
+                format!("python3.9 -Wignore -W error -bb {rest} module a"),
             ),
             (
                 "env A=b PYTHONPATH= python -m pytest -k a=b",
-                format!("env A=b PYTHONPATH= python {rest} module 1.5 -k a=b"),
+                format!("env A=b PYTHONPATH= python {rest} module -k a=b"),
             ),
         ] {
-            assert_eq!(instrument(&words(command), &options), Ok(words(&expected)), "{command}");
-        }
-    }
-
-    #[test]
-    fn the_flag_is_added_once() {
-        let options = Options { continue_on_collection_errors: true, ..Options::default() };
-        for command in ["pytest a", "pytest --continue-on-collection-errors a"] {
-            let argv = instrument(&words(command), &options).unwrap();
-            let count =
-                argv.iter().filter(|word| *word == "--continue-on-collection-errors").count();
-            assert_eq!(count, 1, "{command}");
+            let made = instrument(&words(command), Parser::Pytest, &Place::default()).unwrap();
+            assert_eq!(
+                made,
+                Instrumented { argv: words(&expected), source: Source::Stream },
+                "{command}"
+            );
         }
     }
 
@@ -198,9 +187,9 @@ mod tests {
             "env A=b",
             "",
         ] {
-            let error = instrument(&words(command), &Options::default()).unwrap_err();
+            let error = instrument(&words(command), Parser::Pytest, &Place::default()).unwrap_err();
             assert!(error.hint().is_some(), "{command}");
         }
-        assert!(instrument(&[], &Options::default()).is_err());
+        assert!(instrument(&[], Parser::Pytest, &Place::default()).is_err());
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::report::{CollectOutcome, Event, Fault, Report};
-use super::{Outcome, TestResult};
+use super::{NetworkUse, Outcome, TestResult};
 
 /// Takes events in their order.
 #[derive(Default)]
@@ -11,6 +11,7 @@ pub(crate) struct Merger {
     report: Report,
     open: BTreeMap<String, Attempt>,
     runs: BTreeMap<String, u64>,
+    network: BTreeMap<String, NetworkUse>,
 }
 
 /// A test between its begin and its end.
@@ -78,6 +79,14 @@ impl Merger {
                 if let Some(attempt) = self.open.remove(&id) {
                     self.close(id, attempt);
                 }
+            }
+            Event::Network { id, used: (packets, lookups) } => {
+                let used = match id {
+                    Some(id) => self.network.entry(id).or_default(),
+                    None => self.report.collection_network.get_or_insert_default(),
+                };
+                used.packets = used.packets.saturating_add(packets);
+                used.lookups = used.lookups.saturating_add(lookups);
             }
             Event::Finish { exit, totals } => {
                 self.report.session_exit = Some(exit);
@@ -149,8 +158,13 @@ impl Merger {
             return;
         };
         *self.runs.entry(id.clone()).or_default() += 1;
-        let result =
-            TestResult { outcome, seconds: attempt.seconds, reason, reruns: attempt.reruns };
+        let result = TestResult {
+            outcome,
+            seconds: attempt.seconds,
+            reason,
+            reruns: attempt.reruns,
+            network: None,
+        };
         match self.report.tests.entry(id) {
             std::collections::btree_map::Entry::Vacant(entry) => {
                 entry.insert(result);
@@ -173,6 +187,11 @@ impl Merger {
                 );
             }
             self.close(id, attempt);
+        }
+        for (id, used) in std::mem::take(&mut self.network) {
+            if let Some(result) = self.report.tests.get_mut(&id) {
+                result.network = Some(used);
+            }
         }
         if let Some(collected) = &self.report.collected {
             let mut times: BTreeMap<&str, u64> = BTreeMap::new();

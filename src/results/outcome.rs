@@ -66,6 +66,19 @@ pub struct TestResult {
     /// How many times the runner ran it again before this outcome (rerunfailures).
     #[serde(default, skip_serializing_if = "is_zero")]
     pub reruns: u32,
+    /// What it sent to the network, where it sent anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkUse>,
+}
+
+/// What was sent to a network where nobody answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct NetworkUse {
+    /// Packets towards other machines.
+    pub packets: u64,
+    /// Datagrams to a port of this machine where nobody listens: name look-ups, since there is no name server.
+    pub lookups: u64,
 }
 
 // The signature is serde's.

@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use super::mac::hmac_hex;
 use super::merge::Merger;
-use super::{Error, TestResult};
+use super::{Error, NetworkUse, TestResult};
 
-/// The version of the stream that is read.
-pub(crate) const VERSION: u64 = 1;
+/// The version of the stream that is written; what it adds to version 1 is the network's events.
+pub(crate) const VERSION: u64 = 2;
 
 /// Hex digits before the object.
 const MAC: usize = 64;
@@ -34,6 +34,8 @@ pub struct Report {
     pub collected: Option<Vec<String>>,
     /// Outcome per id.
     pub tests: BTreeMap<String, TestResult>,
+    /// What was sent to the network before the first test: while modules were imported.
+    pub collection_network: Option<NetworkUse>,
     /// Modules (or other collectors) that could not be collected, with the reason.
     pub collection_errors: BTreeMap<String, String>,
     /// Modules that were skipped whole, with the reason.
@@ -139,6 +141,10 @@ pub(crate) enum Event {
     End {
         id: String,
     },
+    Network {
+        id: Option<String>,
+        used: (u64, u64),
+    },
     Finish {
         exit: i32,
         totals: Option<BTreeMap<String, u64>>,
@@ -188,7 +194,7 @@ pub fn read_report(bytes: &[u8], nonce: &[u8]) -> Result<Report, Error> {
         last_good = mac.to_vec();
         before.clone_from(&last_good);
         match serde_json::from_slice::<Event>(body) {
-            Ok(Event::Start { version, .. }) if version != VERSION => {
+            Ok(Event::Start { version, .. }) if !(1..=VERSION).contains(&version) => {
                 return Err(Error::Version { expected: VERSION, actual: version });
             }
             Ok(event) => merger.take(event),

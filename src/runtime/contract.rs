@@ -142,6 +142,9 @@ pub(crate) mod seconds {
     }
 }
 
+/// The network device of [`Network::None`]: whatever is sent through it is swallowed.
+pub const BLACK_HOLE_DEVICE: &str = "eth0";
+
 /// The network a run sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -11,7 +11,8 @@ pub mod fake;
 mod workbench;
 
 pub use contract::{
-    ExitStatus, Gap, Limits, Mount, Network, NetworkAttempts, Root, RunLog, RunSpec, Runtime,
+    BLACK_HOLE_DEVICE, ExitStatus, Gap, Limits, Mount, Network, NetworkAttempts, Root, RunLog,
+    RunSpec, Runtime,
 };
 pub use error::Error;
 pub use workbench::Workbench;

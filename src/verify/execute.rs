@@ -16,10 +16,10 @@ use crate::base::{Digest, HashingReader, canon};
 use crate::dataset::InstanceId;
 use crate::image::{Image, Layer};
 use crate::results::{
-    NONCE_FILE, Options, REPORT_FILE, REPORT_FOLDER, RUNNER, RUNNER_FILE, RUNNER_FOLDER, Report,
-    instrument, runner_digest,
+    NONCE_FILE, Options, Place, REPORT_FILE, REPORT_FOLDER, RUNNER_FOLDER, Report, instrument,
+    runner_digest, runner_files,
 };
-use crate::runtime::{Limits, Mount, Network, Root, RunLog, RunSpec, Workbench};
+use crate::runtime::{BLACK_HOLE_DEVICE, Limits, Mount, Network, Root, RunLog, RunSpec, Workbench};
 use crate::spec::{Spec, TestFiles};
 
 /// How often a container that could not be had is tried again.
@@ -217,15 +217,19 @@ fn tests(
     let options = Options {
         test_timeout: plan.spec.limits.test_timeout,
         continue_on_collection_errors: plan.spec.test.continue_on_collection_errors,
+        black_hole: Some(BLACK_HOLE_DEVICE.to_owned()),
         ..Options::default()
     };
-    record.command = instrument(&plan.command()?, &options)?;
+    let parser = plan.spec.test.parser;
+    record.command = instrument(&plan.command()?, parser, &Place::default())?.argv;
     record.nonce = nonce()?;
     let (runner, exchange) = (scratch.join("runner"), scratch.join("report"));
     for folder in [&runner, &exchange] {
         fs_err::create_dir(folder)?;
     }
-    fs_err::write(runner.join(RUNNER_FILE), RUNNER)?;
+    for (name, bytes) in runner_files(&options) {
+        fs_err::write(runner.join(name), bytes)?;
+    }
     fs_err::write(exchange.join(NONCE_FILE), &record.nonce)?;
     let path = exchange.join(REPORT_FILE);
     fs_err::write(&path, "")?;
@@ -252,7 +256,7 @@ fn tests(
         Report::default()
     } else {
         (&held).read_to_end(&mut stream)?;
-        let (outcome, report) = read_run(&log, &stream, &record.nonce)?;
+        let (outcome, report) = read_run(&log, parser, &stream, &record.nonce)?;
         record.outcome = outcome;
         report
     };

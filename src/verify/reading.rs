@@ -3,17 +3,21 @@
 use super::Error;
 use super::apply::{last_lines, tail};
 use super::record::RunOutcome;
-use crate::results::{Disagreement, Fault, HARD_LIMIT_SIGNAL, Report, cross_check, read_report};
+use crate::results::{
+    Disagreement, Fault, HARD_LIMIT_SIGNAL, Printed, Report, cross_check, read_report,
+};
 use crate::runtime::{ExitStatus, RunLog};
+use crate::spec::Parser;
 
-/// The totals are at the end of standard output; a test may have printed gigabytes before.
-const STDOUT_TAIL: u64 = 1 << 20;
+/// The totals are at the end of the output; a test may have printed gigabytes before.
+const OUTPUT_TAIL: u64 = 1 << 20;
 /// Longest stream that is read, which a hostile run decides and memory must hold: more than a million tests.
 pub(crate) const REPORT_LIMIT: u64 = 256 << 20;
 
 /// Reads the results of a test command.
 pub(crate) fn read_run(
     log: &RunLog,
+    parser: Parser,
     stream: &[u8],
     nonce: &str,
 ) -> Result<(RunOutcome, Report), Error> {
@@ -25,11 +29,11 @@ pub(crate) fn read_run(
             }
         }
     }
-    let outcome = outcome_of(log, &report)?;
+    let outcome = outcome_of(log, parser, &report)?;
     Ok((outcome, report))
 }
 
-fn outcome_of(log: &RunLog, report: &Report) -> Result<RunOutcome, Error> {
+fn outcome_of(log: &RunLog, parser: Parser, report: &Report) -> Result<RunOutcome, Error> {
     if log.timed_out {
         return Ok(RunOutcome::Timeout);
     }
@@ -47,7 +51,9 @@ fn outcome_of(log: &RunLog, report: &Report) -> Result<RunOutcome, Error> {
         ExitStatus::Exited(code) => Some(code),
         ExitStatus::Signaled(_) => None,
     };
-    let problems = cross_check(report, &tail(&log.stdout, STDOUT_TAIL)?, status);
+    let (stdout, stderr) = (tail(&log.stdout, OUTPUT_TAIL)?, tail(&log.stderr, OUTPUT_TAIL)?);
+    let printed = Printed { stdout: &stdout, stderr: &stderr };
+    let problems = cross_check(report, parser, printed, status);
     if !problems.is_empty() {
         return Ok(RunOutcome::ParserError { problems });
     }

@@ -9,9 +9,13 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use hallmark::results::{
-    Disagreement, Fault, HARD_LIMIT_SIGNAL, NONCE_FILE, Options, Outcome, REPORT_FILE, RUNNER,
-    RUNNER_FILE, Report, cross_check, instrument, read_report,
+    Disagreement, Fault, HARD_LIMIT_SIGNAL, NONCE_FILE, Options, Outcome, Place, Printed,
+    REPORT_FILE, Report, cross_check, instrument, read_report, runner_files,
 };
+use hallmark::spec::Parser;
+
+mod network;
+mod order;
 
 const NONCE: &[u8] = b"00112233445566778899aabbccddeeff";
 
@@ -72,12 +76,19 @@ pub(crate) fn python_with_pip() -> Option<&'static Path> {
 struct Run {
     report: Report,
     stdout: Vec<u8>,
+    stderr: Vec<u8>,
     status: std::process::ExitStatus,
     python: String,
     bytes: Vec<u8>,
+    folder: tempfile::TempDir,
 }
 
 impl Run {
+    /// A file that the tests wrote into their folder.
+    fn file(&self, name: &str) -> Option<Vec<u8>> {
+        fs_err::read(self.folder.path().join("work").join(name)).ok()
+    }
+
     fn outcome(&self, id: &str) -> Outcome {
         self.report.tests.get(id).map_or(Outcome::Missing, |result| result.outcome)
     }
@@ -87,12 +98,23 @@ impl Run {
     }
 
     fn check(&self) -> Vec<Disagreement> {
-        cross_check(&self.report, &self.stdout, self.status.code())
+        let printed = Printed { stdout: &self.stdout, stderr: &self.stderr };
+        cross_check(&self.report, Parser::Pytest, printed, self.status.code())
     }
 }
 
 /// Runs `words` as the test command over a copy of a fixture folder, once per interpreter.
 fn runs(fixture: &str, limit: f64, words: &[&str], prepare: impl Fn(&Path)) -> Vec<Run> {
+    runs_with(fixture, &Options { test_timeout: limit, ..Options::default() }, words, prepare)
+}
+
+/// The same with other options.
+fn runs_with(
+    fixture: &str,
+    options: &Options,
+    words: &[&str],
+    prepare: impl Fn(&Path),
+) -> Vec<Run> {
     if pythons().is_empty() {
         #[expect(clippy::print_stderr, reason = "a skipped test says so")]
         {
@@ -113,17 +135,17 @@ fn runs(fixture: &str, limit: f64, words: &[&str], prepare: impl Fn(&Path)) -> V
             }
         }
         prepare(&work);
-        fs_err::write(runner.join(RUNNER_FILE), RUNNER).unwrap();
+        for (name, bytes) in runner_files(options) {
+            fs_err::write(runner.join(name), bytes).unwrap();
+        }
         fs_err::write(report.join(NONCE_FILE), NONCE).unwrap();
         fs_err::write(report.join(REPORT_FILE), "").unwrap();
         let command: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let options = Options {
-            test_timeout: limit,
-            continue_on_collection_errors: false,
+        let place = Place {
             runner_folder: runner.to_str().unwrap().to_owned(),
             report_folder: report.to_str().unwrap().to_owned(),
         };
-        let argv = instrument(&command, &options).unwrap();
+        let argv = instrument(&command, Parser::Pytest, &place).unwrap().argv;
         let bin = python.parent().unwrap().to_str().unwrap();
         let output = Command::new("env")
             .args(&argv)
@@ -141,7 +163,9 @@ fn runs(fixture: &str, limit: f64, words: &[&str], prepare: impl Fn(&Path)) -> V
             stdout: output.stdout,
             status: output.status,
             python: format!("{}: {}", python.display(), String::from_utf8_lossy(&output.stderr)),
+            stderr: output.stderr,
             bytes,
+            folder: scratch,
         }
     };
     pythons().iter().map(run).collect()
@@ -373,8 +397,8 @@ fn online_a_broken_collection_is_no_success() {
         assert!(reason.contains("a_module_that_nobody_has"), "{reason}");
         assert_eq!(run.report.counted, BTreeMap::from([("error".to_owned(), 1)]));
     }
-    let words = pytest(&["--continue-on-collection-errors"]);
-    for run in runs("broken", 60.0, &words, |_| {}) {
+    let options = Options { continue_on_collection_errors: true, ..Options::default() };
+    for run in runs_with("broken", &options, &pytest(&[]), |_| {}) {
         assert_eq!(run.outcome("test_whole.py::test_passes"), Outcome::Passed, "{}", run.python);
         assert!(run.report.collection_errors.contains_key("test_broken.py"));
         assert_eq!(run.check(), []);

@@ -1,169 +1,35 @@
 """Runs pytest as `python -m pytest` or `pytest` would and streams what happens to a report file.
 
-    python pytest_runner.py OUT MODE LIMIT [pytest's arguments]
+    python pytest_runner.py OUT MODE [pytest's arguments]
 
-OUT is a folder with `nonce` and `report`. The nonce is read and removed before any code of the repository
-is loaded; each line of the report carries a MAC that is keyed by it and chained to the line before, so
-that lines cannot be added, changed, dropped or swapped by whoever only sees the file. MODE is `module` or
-`script`. LIMIT is the wall time of one test in seconds, 0 for none.
+OUT is the report's folder, see `hallmark_runner.py`. MODE is `module` or `script`.
 
-Nothing of this reaches child processes: no environment variable is set, the file is close-on-exec, a
-forked copy writes nothing, and the plug-in is an object that only this pytest session knows. Under xdist the
-controller reports for its workers (the limit per test then does not hold: the run's does).
+The plug-in is an object that only this pytest session knows. Under xdist the controller reports for its
+workers (the limit per test then does not hold: the run's does); with an order there are no workers.
 
 Python 3.5 and later, pytest 3 and later.
 """
 
-import hashlib
-import hmac
-import json
 import os
-import signal
 import sys
-import time
 import types
 
-VERSION = 1
-IDS_PER_LINE = 500
-MESSAGE = 400
+
+def load(name):
+    """A file beside this one, as a module that `sys.modules` does not know."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
+    module = types.ModuleType(name)
+    module.__file__ = path
+    with open(path, "rb") as file:
+        exec(compile(file.read(), path, "exec"), module.__dict__)
+    return module
 
 
-def text(value):
-    """A string without lone surrogates: those become the six characters of their escape."""
-    if not isinstance(value, str):
-        value = str(value)
-    return value.encode("utf-8", "backslashreplace").decode("utf-8")
+common = load("hallmark_runner.py")
+text = common.text
 
 
-class Stream:
-    """The report file: append-only, one write per line, only by the process that opened it."""
-
-    def __init__(self, folder):
-        nonce = os.path.join(folder, "nonce")
-        with open(nonce, "rb") as file:
-            self.key = file.read()
-        os.unlink(nonce)
-        self.path = os.path.join(folder, "report")
-        self.owner = os.getpid()
-        self.mac = b""
-        self.fd = self.open()
-        self.identity = self.identify()
-
-    def open(self):
-        return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
-
-    def identify(self):
-        status = os.fstat(self.fd)
-        return status.st_dev, status.st_ino
-
-    def write(self, event, **fields):
-        if os.getpid() != self.owner:
-            return
-        fields["event"] = event
-        body = json.dumps(fields, ensure_ascii=True, sort_keys=True).encode("ascii")
-        self.mac = hmac.new(self.key, self.mac + body, hashlib.sha256).hexdigest().encode("ascii")
-        line = self.mac + b" " + body + b"\n"
-        # A test may have closed every descriptor, and another file may have ours now.
-        try:
-            held = self.identify() == self.identity
-        except OSError:
-            held = False
-        if not held:
-            self.fd = self.open()
-            if self.identify() != self.identity:
-                raise OSError("the report file was replaced")
-        while line:
-            line = line[os.write(self.fd, line):]
-
-
-class HardLimit:
-    """A kernel timer that ends the process where Python code no longer runs: no thread, no second process.
-
-    SIGXCPU, whose default is to kill, and which says "a limit was exceeded".
-    """
-
-    # timer_create, timer_settime.
-    NUMBERS = {"x86_64": (222, 223), "aarch64": (107, 110)}
-
-    def __init__(self):
-        self.timer = None
-        try:
-            import ctypes
-        except ImportError:
-            return
-        numbers = self.NUMBERS.get(os.uname().machine)
-        if numbers is None or sys.platform != "linux":
-            return
-        self.ctypes = ctypes
-        self.syscall = ctypes.CDLL(None, use_errno=True).syscall
-        self.settime = numbers[1]
-        # struct sigevent: value, signal, SIGEV_SIGNAL, padding to 64 bytes.
-        event = (ctypes.c_int * 16)(0, 0, int(signal.SIGXCPU), 0)
-        timer = ctypes.c_int(-1)
-        if self.syscall(numbers[0], time.CLOCK_MONOTONIC, event, ctypes.byref(timer)) == 0:
-            self.timer = timer
-
-    def set(self, seconds):
-        if self.timer is None:
-            return
-        # struct itimerspec: interval, value.
-        whole = int(seconds)
-        value = (self.ctypes.c_long * 4)(0, 0, whole, int((seconds - whole) * 1e9))
-        self.syscall(self.settime, self.timer, 0, value, None)
-
-
-class Limit:
-    """The limit of one test: an exception first, again if it was swallowed, and the end of the process at last."""
-
-    def __init__(self, seconds):
-        self.seconds = seconds
-        self.deadline = 0.0
-        self.expired = False
-        self.failure = None
-        self.owner = os.getpid()
-        self.hard = HardLimit() if seconds else None
-
-    def begin(self):
-        self.expired = False
-        self.deadline = time.monotonic() + self.seconds
-
-    def arm(self, least):
-        if not self.seconds or os.getpid() != self.owner:
-            return
-        left = max(self.deadline - time.monotonic(), least)
-        again = max(1.0, self.seconds / 10.0)
-        try:
-            # A timer that runs already is the suite's own (pytest-timeout): it stays.
-            if signal.getitimer(signal.ITIMER_REAL)[0] == 0:
-                signal.signal(signal.SIGALRM, self.expire)
-                signal.setitimer(signal.ITIMER_REAL, left, again)
-        except ValueError:
-            pass  # Not the main thread.
-        self.hard.set(left + max(3.0, self.seconds / 2.0))
-
-    def disarm(self):
-        if not self.seconds or os.getpid() != self.owner:
-            return
-        self.hard.set(0)
-        try:
-            # Another handler there is not ours to take away.
-            if signal.getsignal(signal.SIGALRM) == self.expire:
-                signal.setitimer(signal.ITIMER_REAL, 0)
-                signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        except ValueError:
-            pass
-
-    def message(self):
-        return "timeout: the test ran longer than {:g} s".format(self.seconds)
-
-    def expire(self, _signal, _frame):
-        if os.getpid() != self.owner:
-            return
-        self.expired = True
-        raise self.failure(self.message())
-
-
-def plugin(pytest, stream, limit):
+def plugin(pytest, stream, limit, counters, options):
     """The plug-in, made in a function so that no module of it can be imported by its name."""
 
     def reason(report):
@@ -179,23 +45,36 @@ def plugin(pytest, stream, limit):
             # Of a traceback as text, the last line tells most.
             longrepr = (str(longrepr).strip().splitlines() or [""])[-1]
         lines = text(longrepr).strip().splitlines() or [""]
-        return lines[0][:MESSAGE]
+        return lines[0][:common.MESSAGE]
+
+    order = options["order"]
 
     class Recorder(object):
         def __init__(self):
             self.collections = set()
+            self.collecting = None
 
         def collected(self, ids):
             ids = [text(name) for name in ids]
             # Also when there is none: that collection ended is the news.
-            for start in range(0, max(len(ids), 1), IDS_PER_LINE):
-                stream.write("collected", ids=ids[start:start + IDS_PER_LINE])
+            for start in range(0, max(len(ids), 1), common.IDS_PER_LINE):
+                stream.write("collected", ids=ids[start:start + common.IDS_PER_LINE])
+
+        # Before xdist's own, which makes workers. They would take tests as they become free.
+        @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+        def pytest_cmdline_main(self, config):
+            if order is not None:
+                for name, value in (("numprocesses", 0), ("tx", []), ("dist", "no"), ("distload", False)):
+                    if hasattr(config.option, name):
+                        setattr(config.option, name, value)
+            yield
 
         @pytest.hookimpl(tryfirst=True)
         def pytest_sessionstart(self, session):
+            self.collecting = counters.begin()
             stream.write(
                 "start",
-                version=VERSION,
+                version=common.VERSION,
                 python="{}.{}.{}".format(*sys.version_info[:3]),
                 pytest=pytest.__version__,
             )
@@ -206,9 +85,20 @@ def plugin(pytest, stream, limit):
             elif report.skipped:
                 stream.write("collect", id=text(report.nodeid), outcome="skipped", reason=reason(report))
 
-        @pytest.hookimpl(trylast=True)
+        # Here and not with the other changes of the list: this is after them all, pytest's own sorting by
+        # the scopes of fixtures included.
+        @pytest.hookimpl(hookwrapper=True, tryfirst=True)
         def pytest_collection_finish(self, session):
-            self.collected([item.nodeid for item in getattr(session, "items", ())])
+            items = getattr(session, "items", None)
+            if order is not None and items is not None:
+                items[:], left = common.arrange(items, lambda item: item.nodeid, order, options["only"])
+                if left:
+                    session.config.hook.pytest_deselected(items=left)
+            yield
+            self.collected([item.nodeid for item in items or ()])
+            used = counters.since(self.collecting)
+            if used:
+                stream.write("network", id=None, used=used)
 
         @pytest.hookimpl(optionalhook=True)
         def pytest_xdist_node_collection_finished(self, node, ids):
@@ -241,6 +131,15 @@ def plugin(pytest, stream, limit):
             if report.outcome != "passed":
                 fields["reason"] = reason(report)
             stream.write("phase", **fields)
+
+        # Where the test runs: the controller of workers has no part in it.
+        @pytest.hookimpl(hookwrapper=True, tryfirst=True)
+        def pytest_runtest_protocol(self, item, nextitem):
+            before = counters.begin()
+            yield
+            used = counters.since(before)
+            if used:
+                stream.write("network", id=text(item.nodeid), used=used)
 
         @pytest.hookimpl(hookwrapper=True, tryfirst=True)
         def pytest_runtest_setup(self, item):
@@ -330,15 +229,21 @@ def disguise(mode):
 
 
 def run():
-    folder, mode, seconds = sys.argv[1:4]
-    arguments = sys.argv[4:]
-    stream = Stream(folder)
-    limit = Limit(float(seconds))
+    folder, mode = sys.argv[1:3]
+    arguments = sys.argv[3:]
+    options = common.options(os.path.dirname(os.path.abspath(__file__)))
+    for name in ("continue-on-collection-errors", "collect-only"):
+        if options[name] and "--" + name not in arguments:
+            arguments.insert(0, "--" + name)
+    stream = common.Stream(folder)
+    limit = common.Limit(float(options["test-timeout"]))
+    counters = common.Counters(options["black-hole"])
     sys.argv[:] = [disguise(mode)] + arguments
     import pytest
 
     limit.failure = pytest.fail.Exception
-    code = int(pytest.main(arguments, plugins=[plugin(pytest, stream, limit)]) or 0)
+    recorder = plugin(pytest, stream, limit, counters, options)
+    code = int(pytest.main(arguments, plugins=[recorder]) or 0)
     stream.write("exit", exit=code)
     try:
         sys.stdout.flush()

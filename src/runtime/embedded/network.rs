@@ -12,11 +12,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-use super::super::Network;
+use super::super::{BLACK_HOLE_DEVICE, Network};
 use super::protocol::{During, Failure, Hole, Request};
 use super::sys;
 
-const NAME: &str = "eth0";
+const NAME: &str = BLACK_HOLE_DEVICE;
 
 /// The other end of a veth pair.
 const PEER: &str = "hole0";

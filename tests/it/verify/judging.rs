@@ -26,8 +26,13 @@ pub(crate) fn record(phase: Phase, repeat: u32, tests: &str) -> RunRecord {
         .filter(|one| !one.is_empty())
         .map(|one| {
             let (id, letter) = one.rsplit_once('=').unwrap();
-            let result =
-                TestResult { outcome: outcome(letter), seconds: 0.0, reason: None, reruns: 0 };
+            let result = TestResult {
+                outcome: outcome(letter),
+                seconds: 0.0,
+                reason: None,
+                reruns: 0,
+                network: None,
+            };
             (id.to_owned(), result)
         })
         .collect();

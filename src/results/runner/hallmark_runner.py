@@ -1,0 +1,295 @@
+"""What every runner of ours shares: the report's stream, the options, the order, the limit of a test, the network's counters.
+
+The stream is a file of lines. OUT is a folder with `nonce` and `report`; the nonce is read and removed before
+any code of the repository is loaded, and each line carries a MAC that is keyed by it and chained to the line
+before, so that lines cannot be added, changed, dropped or swapped by whoever only sees the file.
+
+`options.json` beside this file says how tests run; without it everything is as the runner does it by itself.
+
+This file is executed by the runners and never imported: no name of it is in `sys.modules`. Nothing of it
+reaches child processes: no environment variable is set, the files are close-on-exec, and a forked copy writes
+nothing.
+
+Python 3.5 and later.
+"""
+
+import hashlib
+import hmac
+import json
+import os
+import signal
+import sys
+import time
+
+# Taken now: tests put their own clocks in their place.
+monotonic = time.monotonic
+sleep = time.sleep
+
+VERSION = 2
+IDS_PER_LINE = 500
+MESSAGE = 400
+
+
+def options(folder):
+    """How tests run: what the host wrote, over what holds where it wrote nothing."""
+    read = {
+        "test-timeout": 0,
+        "continue-on-collection-errors": False,
+        "order": None,
+        "only": False,
+        "collect-only": False,
+        "black-hole": None,
+    }
+    try:
+        with open(os.path.join(folder, "options.json"), "rb") as file:
+            read.update(json.loads(file.read().decode("utf-8")))
+    except FileNotFoundError:
+        pass
+    return read
+
+
+def arrange(items, name, order, only):
+    """The items in the order of their ids in `order`, then the others, and the items that are left out.
+
+    Of items that share an id, each mention takes the next and the last mention all that are left.
+    """
+    waiting = {}
+    for item in items:
+        waiting.setdefault(text(name(item)), []).append(item)
+    mentions = {}
+    for one in order:
+        mentions[one] = mentions.get(one, 0) + 1
+    arranged = []
+    for one in order:
+        mentions[one] -= 1
+        held = waiting.get(one, [])
+        take = 1 if mentions[one] else len(held)
+        arranged.extend(held[:take])
+        del held[:take]
+    taken = set(map(id, arranged))
+    others = [item for item in items if id(item) not in taken]
+    return (arranged, others) if only else (arranged + others, [])
+
+
+def text(value):
+    """A string without lone surrogates: those become the six characters of their escape."""
+    if not isinstance(value, str):
+        value = str(value)
+    return value.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def identify(fd):
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino
+
+
+class Stream:
+    """The report file: append-only, one write per line, only by the process that opened it."""
+
+    def __init__(self, folder):
+        nonce = os.path.join(folder, "nonce")
+        with open(nonce, "rb") as file:
+            self.key = file.read()
+        os.unlink(nonce)
+        self.path = os.path.join(folder, "report")
+        self.owner = os.getpid()
+        self.mac = b""
+        self.fd = self.open()
+        self.identity = identify(self.fd)
+
+    def open(self):
+        return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+
+    def write(self, event, **fields):
+        if os.getpid() != self.owner:
+            return
+        fields["event"] = event
+        body = json.dumps(fields, ensure_ascii=True, sort_keys=True).encode("ascii")
+        self.mac = hmac.new(self.key, self.mac + body, hashlib.sha256).hexdigest().encode("ascii")
+        line = self.mac + b" " + body + b"\n"
+        # A test may have closed every descriptor, and another file may have ours now.
+        try:
+            held = identify(self.fd) == self.identity
+        except OSError:
+            held = False
+        if not held:
+            self.fd = self.open()
+            if identify(self.fd) != self.identity:
+                raise OSError("the report file was replaced")
+        while line:
+            line = line[os.write(self.fd, line):]
+
+
+class HardLimit:
+    """A kernel timer that ends the process where Python code no longer runs: no thread, no second process.
+
+    SIGXCPU, whose default is to kill, and which says "a limit was exceeded".
+    """
+
+    # timer_create, timer_settime.
+    NUMBERS = {"x86_64": (222, 223), "aarch64": (107, 110)}
+
+    def __init__(self):
+        self.timer = None
+        try:
+            import ctypes
+        except ImportError:
+            return
+        numbers = self.NUMBERS.get(os.uname().machine)
+        if numbers is None or sys.platform != "linux":
+            return
+        self.ctypes = ctypes
+        self.syscall = ctypes.CDLL(None, use_errno=True).syscall
+        self.settime = numbers[1]
+        # struct sigevent: value, signal, SIGEV_SIGNAL, padding to 64 bytes.
+        event = (ctypes.c_int * 16)(0, 0, int(signal.SIGXCPU), 0)
+        timer = ctypes.c_int(-1)
+        if self.syscall(numbers[0], time.CLOCK_MONOTONIC, event, ctypes.byref(timer)) == 0:
+            self.timer = timer
+
+    def set(self, seconds):
+        if self.timer is None:
+            return
+        # struct itimerspec: interval, value.
+        whole = int(seconds)
+        value = (self.ctypes.c_long * 4)(0, 0, whole, int((seconds - whole) * 1e9))
+        self.syscall(self.settime, self.timer, 0, value, None)
+
+
+class Limit:
+    """The limit of one test: an exception first, again if it was swallowed, and the end of the process at last."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+        self.deadline = 0.0
+        self.expired = False
+        self.failure = None
+        self.owner = os.getpid()
+        self.hard = HardLimit() if seconds else None
+
+    def begin(self):
+        self.expired = False
+        self.deadline = monotonic() + self.seconds
+
+    def arm(self, least):
+        if not self.seconds or os.getpid() != self.owner:
+            return
+        left = max(self.deadline - monotonic(), least)
+        again = max(1.0, self.seconds / 10.0)
+        try:
+            # A timer that runs already is the suite's own (pytest-timeout): it stays.
+            if signal.getitimer(signal.ITIMER_REAL)[0] == 0:
+                signal.signal(signal.SIGALRM, self.expire)
+                signal.setitimer(signal.ITIMER_REAL, left, again)
+        except ValueError:
+            pass  # Not the main thread.
+        self.hard.set(left + max(3.0, self.seconds / 2.0))
+
+    def disarm(self):
+        if not self.seconds or os.getpid() != self.owner:
+            return
+        self.hard.set(0)
+        try:
+            # Another handler there is not ours to take away.
+            if signal.getsignal(signal.SIGALRM) == self.expire:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        except ValueError:
+            pass
+
+    def message(self):
+        return "timeout: the test ran longer than {:g} s".format(self.seconds)
+
+    def expire(self, _signal, _frame):
+        if os.getpid() != self.owner:
+            return
+        self.expired = True
+        raise self.failure(self.message())
+
+
+class Counters:
+    """What this network namespace sent towards other machines, and the look-ups that nobody answered.
+
+    The files stay open and are read from their start: some ten microseconds a test. Without a black hole,
+    whose name the host gives, nothing is counted: the traffic of a host's network is not the tests'.
+    """
+
+    # How long packets may take to reach the black hole, whose reader is another process.
+    PATIENCE = 0.05
+
+    def __init__(self, device):
+        self.owner = os.getpid()
+        self.device = device
+        self.files = {}
+        self.paths = []
+        if device is not None:
+            names = ("dev", "snmp", "snmp6", "netstat", "dev_snmp6/" + device)
+            self.paths = ["/proc/self/net/" + name for name in names]
+
+    def read(self, path):
+        fd, identity = self.files.get(path, (-1, None))
+        try:
+            # A test may have closed every descriptor, and another file may have ours now.
+            held = fd >= 0 and identify(fd) == identity
+        except OSError:
+            held = False
+        try:
+            if not held:
+                fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                self.files[path] = fd, identify(fd)
+            return os.pread(fd, 1 << 16, 0)
+        except OSError:
+            return b""  # Without IPv6, or without the device.
+
+    @staticmethod
+    def rows(raw, protocol):
+        """Counters that stand in a line of names and a line of values."""
+        lines = [line.split() for line in raw.splitlines() if line.startswith(protocol)]
+        return dict(zip(lines[0], lines[1])) if len(lines) == 2 else {}
+
+    @staticmethod
+    def sent(raw, device):
+        """Packets that left through a device."""
+        for line in raw.splitlines():
+            name, colon, values = line.partition(b":")
+            if colon and name.strip() == device.encode():
+                return int(values.split()[9])
+        return 0
+
+    def count(self, raw):
+        """Packets that reached the hole, packets that were sent there, look-ups."""
+        dev, snmp, snmp6, netstat, own6 = raw
+        ip, udp = self.rows(snmp, b"Ip:"), self.rows(snmp, b"Udp:")
+        more = self.rows(netstat, b"IpExt:")
+        ip6 = dict(line.split(None, 1) for line in snmp6.splitlines())
+        own6 = dict(line.split(None, 1) for line in own6.splitlines())
+        # The kernel itself sends multicast (IGMP, MLD, router solicitations) to whatever device it finds.
+        own = int(own6.get(b"Ip6OutMcastPkts", 0)) + int(more.get(b"OutMcastPkts", 0))
+        nowhere = int(ip.get(b"OutNoRoutes", 0)) + int(ip6.get(b"Ip6OutNoRoutes", 0))
+        requests = int(ip.get(b"OutRequests", 0)) + int(ip6.get(b"Ip6OutRequests", 0))
+        lookups = int(udp.get(b"NoPorts", 0)) + int(ip6.get(b"Udp6NoPorts", 0))
+        arrived = self.sent(dev, self.device) - own + nowhere
+        return arrived, requests - self.sent(dev, "lo") - own + nowhere, lookups
+
+    def begin(self):
+        if self.device is None or os.getpid() != self.owner:
+            return None
+        return [self.read(path) for path in self.paths]
+
+    def since(self, before):
+        """Packets and look-ups since `begin`; None where there were none."""
+        if before is None or os.getpid() != self.owner:
+            return None
+        end = monotonic() + self.PATIENCE
+        while True:
+            after = self.begin()
+            if after == before:
+                return None
+            arrived, sent, lookups = [
+                now - then for now, then in zip(self.count(after), self.count(before))
+            ]
+            if arrived >= sent or monotonic() > end:
+                break
+            sleep(0.001)
+        moved = [max(arrived, 0), max(lookups, 0)]
+        return moved if any(moved) else None
