@@ -20,16 +20,34 @@ pub(crate) struct Cli {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Global {
     /// Folder with `specs/`, `lockfiles/` and `images/` [default: the nearest one above the working folder]
-    #[arg(long, global = true, value_name = "DIR", env = "HALLMARK_PROJECT")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        env = "HALLMARK_PROJECT",
+        hide_env_values = true
+    )]
     pub(crate) project: Option<PathBuf>,
     /// Folder of blobs, layers and run records [default: the user's cache folder]
-    #[arg(long, global = true, value_name = "DIR", env = "HALLMARK_STORE")]
+    #[arg(long, global = true, value_name = "DIR", env = "HALLMARK_STORE", hide_env_values = true)]
     pub(crate) store: Option<PathBuf>,
     /// Folder of work in progress, on a local disk [default: `scratch` in the store]
-    #[arg(long, global = true, value_name = "DIR", env = "HALLMARK_SCRATCH")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        env = "HALLMARK_SCRATCH",
+        hide_env_values = true
+    )]
     pub(crate) scratch: Option<PathBuf>,
     /// Folder of git repositories (`<owner>__<name>.git`) for rows that come from git
-    #[arg(long, global = true, value_name = "DIR", env = "HALLMARK_MIRRORS")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        env = "HALLMARK_MIRRORS",
+        hide_env_values = true
+    )]
     pub(crate) mirrors: Option<PathBuf>,
     /// Use no network: whatever is missing is an error
     #[arg(long, global = true)]

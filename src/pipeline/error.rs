@@ -57,6 +57,12 @@ pub enum Error {
         /// Which.
         id: String,
     },
+    /// No verification was begun that could be gone on with.
+    #[error("no verification of `{split}` was begun since this manifest")]
+    NothingToResume {
+        /// The split.
+        split: String,
+    },
     /// A file was written by a newer hallmark.
     #[error("{} has version {actual}, but this hallmark reads up to {expected}", path.display())]
     NewerFile {
@@ -148,6 +154,7 @@ impl Error {
                 repo.replace('/', "__")
             )),
             Self::NotCollected { .. } => Some("compute them with `hallmark collect`".into()),
+            Self::NothingToResume { .. } => Some("begin one: leave out --resume".into()),
             Self::NewerFile { .. } => Some("update hallmark".into()),
             Self::Io(_) | Self::Base(_) | Self::Leak { .. } => None,
             Self::NoFile { .. } => Some("paths are taken from the working folder".into()),

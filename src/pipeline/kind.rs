@@ -49,6 +49,7 @@ impl Error {
             | Self::NoFile { .. }
             | Self::NoMirror { .. }
             | Self::NotCollected { .. }
+            | Self::NothingToResume { .. }
             | Self::NewerFile { .. }
             | Self::NotLocked { .. }
             | Self::Spec(_)

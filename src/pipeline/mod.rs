@@ -12,6 +12,7 @@ mod graph;
 mod kind;
 mod outcome;
 mod project;
+mod series;
 mod stages;
 
 pub use board::Board;
@@ -22,4 +23,5 @@ pub use execute::Goal;
 pub use kind::Kind;
 pub use outcome::{Collected, Done, InstanceVerdict};
 pub use project::Project;
+pub use series::{Sample, Series};
 pub use stages::{Locks, Pipeline};

@@ -53,6 +53,18 @@ pub struct RunPlan<'a> {
 }
 
 impl RunPlan<'_> {
+    /// What people call it.
+    fn name(&self) -> String {
+        let conditions = match self.profile.settings() {
+            [] => String::new(),
+            [_] | [_, _] => format!(" ({})", self.profile),
+            many => format!(" ({} settings)", many.len()),
+        };
+        let alone = if self.alone { " alone" } else { "" };
+        let (phase, number) = (self.phase.as_str(), self.repeat + 1);
+        format!("{} {phase} {number}{conditions}{alone}", self.instance)
+    }
+
     /// The patches in the order of application: the fix first, so that the test patch has the last word on tests.
     fn patches(&self) -> Vec<Patch> {
         let test = Patch::new(PatchName::Test, self.test_patch);
@@ -113,6 +125,7 @@ pub fn record_key(record: &RunRecord, rebuild: &[String]) -> Result<Digest, crat
     let patches: Vec<Digest> = record.patches.iter().map(|patch| patch.sha256).collect();
     canon::digest(&serde_json::json!({
         "step": "verify.run/2",
+        "instance": record.instance,
         "image": record.image,
         "phase": record.phase,
         "patches": patches,
@@ -134,8 +147,7 @@ pub fn execute(
     plan: &RunPlan<'_>,
 ) -> Result<RunRecord, Error> {
     let key = run_key(image, plan)?;
-    let name = format!("{} {} {}", plan.instance, plan.phase.as_str(), plan.repeat + 1);
-    let task = Task::start(bench.reporter, "run", name, None);
+    let task = Task::start(bench.reporter, "run", plan.name(), None);
     if let Some(record) = load(bench.store, &key)? {
         task.cached();
         return Ok(record);
