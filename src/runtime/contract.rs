@@ -51,6 +51,12 @@ pub struct RunSpec {
     pub limits: Limits,
     /// Network.
     pub network: Network,
+    /// An entry for `uid` and `gid` in /etc/passwd and /etc/group, where the image has none.
+    pub account: Option<Account>,
+    /// Folders that the run sees as copies in memory, in order.
+    pub copies: Vec<FolderCopy>,
+    /// Folders that cannot be written to, whoever tries; other mounts below them are left as they are.
+    pub read_only: Vec<String>,
     /// Extra mounts, in order.
     pub mounts: Vec<Mount>,
     /// Whether the changes to `/` are kept as [`RunLog::upper`] (only with [`Root::Layers`]).
@@ -77,11 +83,51 @@ impl RunSpec {
             hostname: "hallmark".to_owned(),
             limits: Limits::default(),
             network: Network::None,
+            account: None,
+            copies: Vec::new(),
+            read_only: Vec::new(),
             mounts: Vec::new(),
             keep_upper: false,
             output: output.to_owned(),
         }
     }
+}
+
+/// A user as /etc/passwd has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Account {
+    /// Name of the user and of the group.
+    pub name: String,
+    /// Home folder.
+    pub home: String,
+}
+
+/// A folder of the root that is replaced, before the command starts, by a copy in a memory filesystem: modes, owners,
+/// times, symbolic and hard links are kept. What is in it counts as memory of the run, and changes to it
+/// are not in [`RunLog::upper`]. As on any mount, links and renames do not cross its border.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct FolderCopy {
+    /// The folder, absolute; made when missing.
+    pub path: String,
+    /// The order in which its folders list what they hold; `None` keeps the order there is.
+    pub order: Option<EntryOrder>,
+    /// The user and group that own everything in it; `None` keeps the owners there are.
+    pub owner: Option<(u32, u32)>,
+    /// Folders below it, relative, whose large files are mounted from the root instead of copied: they keep their
+    /// owner and cannot be removed. For packs of git, which nobody writes to.
+    pub in_place: Vec<String>,
+}
+
+/// An order of folder entries, by the bytes of their names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EntryOrder {
+    /// The smallest first.
+    Ascending,
+    /// The largest first.
+    Descending,
 }
 
 /// Resource limits of a run. `None` means no limit of ours.
@@ -90,6 +136,9 @@ impl RunSpec {
 pub struct Limits {
     /// Processor time per wall time, in cores.
     pub cpus: Option<f64>,
+    /// How many processors the run sees and starts on, of those that hallmark itself may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processors: Option<u32>,
     /// Memory in bytes, page cache of the run included.
     pub memory: Option<u64>,
     /// Processes and threads.
@@ -111,6 +160,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             cpus: None,
+            processors: None,
             memory: Some(4 << 30),
             pids: Some(4096),
             shm: 64 << 20,
@@ -152,10 +202,19 @@ pub enum Network {
     /// Loopback (v4 and v6), an empty resolv.conf, and a default route into a black hole, so that a
     /// connect times out as behind a firewall. For runs.
     None,
+    /// As `None`, on a machine without IPv6: `::1` can be neither bound nor reached, though it is in /etc/hosts.
+    NoneV4,
     /// Loopback only: a connect fails at once. For build steps.
     Unreachable,
     /// The host's own. For `resolve` only.
     Host,
+}
+
+impl Network {
+    /// Whether there is to be a black hole behind the default route.
+    pub(super) fn has_black_hole(self) -> bool {
+        matches!(self, Self::None | Self::NoneV4)
+    }
 }
 
 /// A file or folder of the host inside the container.
@@ -248,4 +307,16 @@ pub enum Gap {
     SingleId,
     /// No seccomp filter.
     Seccomp,
+    /// No other user than root: the command ran as root.
+    User,
+    /// No smaller set of processors.
+    Processors,
+    /// No folder entries in a wanted order.
+    EntryOrder,
+    /// No loopback without IPv6.
+    Ipv4Only,
+    /// No moved clock.
+    Clock,
+    /// No other copies of the run beside it.
+    Load,
 }

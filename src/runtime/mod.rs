@@ -11,8 +11,8 @@ pub mod fake;
 mod workbench;
 
 pub use contract::{
-    BLACK_HOLE_DEVICE, ExitStatus, Gap, Limits, Mount, Network, NetworkAttempts, Root, RunLog,
-    RunSpec, Runtime,
+    Account, BLACK_HOLE_DEVICE, EntryOrder, ExitStatus, FolderCopy, Gap, Limits, Mount, Network,
+    NetworkAttempts, Root, RunLog, RunSpec, Runtime,
 };
 pub use error::Error;
 pub use workbench::Workbench;

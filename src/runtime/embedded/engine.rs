@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::super::{
@@ -33,6 +34,8 @@ pub struct Embedded {
     session: Session,
     gaps: Vec<Gap>,
     options: Options,
+    /// So that runs on few processors spread over those there are.
+    next_processor: AtomicUsize,
 }
 
 /// Ways of doing the same that hosts differ in, for tests.
@@ -88,8 +91,18 @@ impl Embedded {
             gaps.push(Gap::SingleId);
         }
         let store = store.clone();
-        let embedded =
-            Self { store, launcher, maps, filters, unsynced, hierarchy, session, gaps, options };
+        let embedded = Self {
+            store,
+            launcher,
+            maps,
+            filters,
+            unsynced,
+            hierarchy,
+            session,
+            gaps,
+            options,
+            next_processor: AtomicUsize::new(0),
+        };
         embedded.sweep()?;
         Ok(embedded)
     }
@@ -113,14 +126,21 @@ impl Embedded {
         group: &Group,
     ) -> Result<Request, Error> {
         let mounts = spec.mounts.iter().map(mount_request).collect::<Result<Vec<_>, _>>()?;
+        // Where there is one id there is no other user to be.
+        let single_id = self.gaps.contains(&Gap::SingleId);
+        let mut copies = spec.copies.clone();
+        if single_id {
+            for copy in &mut copies {
+                copy.owner = None;
+            }
+        }
         Ok(Request {
             root: self.root_request(root, &mounts, folder)?,
             argv: spec.argv.clone(),
             env: spec.env.iter().map(|(name, value)| format!("{name}={value}")).collect(),
             working_dir: spec.working_dir.clone(),
-            // Where there is one id there is no other user to be.
-            uid: if self.gaps.contains(&Gap::SingleId) { 0 } else { spec.uid },
-            gid: if self.gaps.contains(&Gap::SingleId) { 0 } else { spec.gid },
+            uid: if single_id { 0 } else { spec.uid },
+            gid: if single_id { 0 } else { spec.gid },
             hostname: spec.hostname.clone(),
             uid_map: self.maps.0.clone(),
             gid_map: self.maps.1.clone(),
@@ -128,15 +148,36 @@ impl Embedded {
             cgroup2: group.v2().map(Path::to_owned),
             network: spec.network,
             holes: self.options.black_holes.to_vec(),
+            account: if single_id { None } else { spec.account.clone() },
+            copies,
+            copy_size: spec.limits.memory,
+            read_only: spec.read_only.clone(),
             mounts,
             hosts: hosts(spec)?,
             resolv_conf: resolv_conf(spec)?,
             shm: spec.limits.shm,
             open_files: spec.limits.open_files,
+            processors: self.processors(spec.limits.processors),
             file_size: spec.limits.disk,
             scratch: folder.path().to_owned(),
             filters: self.filters_for(root).iter().map(|filter| filter.len()).collect(),
         })
+    }
+
+    /// The numbers of `count` processors, the next ones by each call; empty for all there are.
+    fn processors(&self, count: Option<u32>) -> Vec<usize> {
+        let Some(count) = count.map(|count| usize::try_from(count).unwrap_or(usize::MAX)) else {
+            return Vec::new();
+        };
+        let own = own_processors();
+        if count == 0 || count > own.len() {
+            return Vec::new();
+        }
+        let first = self.next_processor.fetch_add(count, Ordering::Relaxed);
+        let mut taken: Vec<usize> =
+            (0..count).map(|offset| own[(first.wrapping_add(offset)) % own.len()]).collect();
+        taken.sort_unstable();
+        taken
     }
 
     fn root_request(
@@ -280,6 +321,7 @@ impl Embedded {
             gaps: self.gaps.iter().filter(|gap| concerns(gap, spec)).cloned().collect(),
         };
         log.gaps.extend(limit_gaps);
+        log.gaps.extend(self.denied(spec));
         let mut ended = false;
         for frame in std::mem::take(&mut outcome.frames) {
             match frame {
@@ -287,15 +329,13 @@ impl Embedded {
                     return Err(Error::Launcher { message: format!("cannot {doing}") });
                 }
                 Frame::Failed { doing, errno } => return Err(host::explain(doing, errno)),
-                Frame::Ended { status, nanoseconds, attempts, hole, made } => {
+                Frame::Ended { status, nanoseconds, attempts, gaps, made } => {
                     ended = true;
                     log.status = exit_status(status);
                     log.wall = Duration::from_nanos(nanoseconds);
                     log.network_attempts =
                         attempts.map(|(packets, lookups)| NetworkAttempts { packets, lookups });
-                    if spec.network == Network::None && !hole {
-                        log.gaps.push(Gap::BlackHole);
-                    }
+                    log.gaps.extend(gaps);
                     if let Root::Directory(folder) = root {
                         remove_made(folder, &made);
                     }
@@ -320,13 +360,41 @@ impl Embedded {
     }
 }
 
+impl Embedded {
+    /// What of a spec this host cannot give at all.
+    fn denied(&self, spec: &RunSpec) -> Vec<Gap> {
+        let mut gaps = Vec::new();
+        if spec.uid != 0 && self.gaps.contains(&Gap::SingleId) {
+            gaps.push(Gap::User);
+        }
+        if spec.limits.processors.is_some_and(|count| count as usize > own_processors().len()) {
+            gaps.push(Gap::Processors);
+        }
+        gaps
+    }
+}
+
+/// The numbers of the processors that this process may be on.
+fn own_processors() -> Vec<usize> {
+    let Ok(set) = rustix::thread::sched_getaffinity(None) else { return Vec::new() };
+    (0..rustix::thread::CpuSet::MAX_CPU).filter(|number| set.is_set(*number)).collect()
+}
+
 /// Whether a gap of the host touches a run with this spec.
 fn concerns(gap: &Gap, spec: &RunSpec) -> bool {
     match gap {
         Gap::MemoryLimit => spec.limits.memory.is_some(),
         Gap::PidsLimit => spec.limits.pids.is_some(),
         Gap::CpuLimit => spec.limits.cpus.is_some(),
-        Gap::BlackHole | Gap::SingleId | Gap::Seccomp => true,
+        Gap::SingleId | Gap::Seccomp => true,
+        // Found by each run itself, or by its caller.
+        Gap::BlackHole
+        | Gap::User
+        | Gap::Processors
+        | Gap::EntryOrder
+        | Gap::Ipv4Only
+        | Gap::Clock
+        | Gap::Load => false,
     }
 }
 
@@ -346,8 +414,16 @@ fn check(spec: &RunSpec) -> Result<(), Error> {
     if spec.env.keys().any(|name| name.is_empty() || name.contains('=')) {
         return invalid("a variable's name is empty or holds `=`");
     }
-    if spec.mounts.iter().any(|mount| !is_plain(&mount.target)) {
+    let targets = spec.mounts.iter().map(|mount| &mount.target);
+    let folders = spec.copies.iter().map(|copy| &copy.path).chain(&spec.read_only);
+    if targets.chain(folders).any(|path| !is_plain(path)) {
         return invalid("a mount's target must be absolute, without `.` and `..`");
+    }
+    if spec.account.as_ref().is_some_and(|account| {
+        account.name.is_empty()
+            || [&account.name, &account.home].iter().any(|field| field.contains([':', '\n']))
+    }) {
+        return invalid("an account's name or home holds `:` or a line's end");
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::super::Network;
+use super::super::{Gap, Network};
 use super::protocol::{During, Failure, Frame, Request, send};
 use super::{cgroup, network, payload, root, sys};
 use crate::base::clock::Stopwatch;
@@ -68,8 +68,13 @@ fn run(
     rustix::system::sethostname(request.hostname.as_bytes()).during("set the host name")?;
     // Kernels without keyrings have none to leave.
     let _ = sys::new_session_keyring();
-    let hole = network::set_up(request)?;
-    let made = root::set_up(request)?;
+    let mut gaps = Vec::new();
+    let hole = network::set_up(request, &mut gaps)?;
+    let outcome = root::set_up(request)?;
+    gaps.extend(outcome.gaps);
+    if !request.processors.is_empty() && take_processors(&request.processors).is_err() {
+        gaps.push(Gap::Processors);
+    }
     sys::set_dumpable(false).during("hide pid 1")?;
 
     let signals = sys::child_signals().during("watch for children")?;
@@ -83,9 +88,18 @@ fn run(
     sys::kill_everything();
     while sys::wait(-1, true).during("reap what is left")?.is_some() {}
     let attempts = network::attempts(request, hole.as_ref());
-    let frame = Frame::Ended { status, nanoseconds, attempts, hole: hole.is_some(), made };
+    let frame = Frame::Ended { status, nanoseconds, attempts, gaps, made: outcome.made };
     send(control, &frame).during("report")?;
     sys::exit(0)
+}
+
+/// Moves to some processors, and with this process all that it starts.
+fn take_processors(numbers: &[usize]) -> rustix::io::Result<()> {
+    let mut set = rustix::thread::CpuSet::new();
+    for number in numbers {
+        set.set(*number);
+    }
+    rustix::thread::sched_setaffinity(None, &set)
 }
 
 /// Waits for the command, reaping orphans and draining the black hole meanwhile.

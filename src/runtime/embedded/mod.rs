@@ -22,8 +22,10 @@
 //! work. The process id stays the same, so signals and exit codes need no forwarding.
 
 mod cgroup;
+mod copy;
 mod disk;
 mod engine;
+mod files;
 mod host;
 mod idmap;
 mod init;

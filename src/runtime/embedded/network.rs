@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
-use super::super::{BLACK_HOLE_DEVICE, Network};
+use super::super::{BLACK_HOLE_DEVICE, Gap, Network};
 use super::protocol::{During, Failure, Hole, Request};
 use super::sys;
 
@@ -24,6 +24,9 @@ const PEER: &str = "hole0";
 /// Documentation addresses (RFC 5737, RFC 3849): nothing real is shadowed.
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const NETMASK: Ipv4Addr = Ipv4Addr::new(255, 255, 255, 0);
+/// Deletes an address; libc has it for some targets only.
+const SIOCDIFADDR: libc::Ioctl = 0x8936;
+
 const ADDRESS_6: [u8; 16] = [0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
 
 /// The device that swallows everything, and what it has swallowed.
@@ -74,7 +77,11 @@ pub(super) fn attempts(request: &Request, hole: Option<&BlackHole>) -> Option<(u
     });
     let v4 = fs_err::read_to_string("/proc/self/net/snmp").ok()?;
     // Without IPv6 there is nothing to count.
-    let v6 = fs_err::read_to_string("/proc/self/net/snmp6").unwrap_or_default();
+    let v6 = match request.network {
+        // A try to reach `::1`, which has no route either, is none to leave.
+        Network::NoneV4 => String::new(),
+        _ => fs_err::read_to_string("/proc/self/net/snmp6").unwrap_or_default(),
+    };
     let no_route = counter(&v4, "Ip:", "OutNoRoutes") + counter_6(&v6, "Ip6OutNoRoutes");
     let no_port = counter(&v4, "Udp:", "NoPorts") + counter_6(&v6, "Udp6NoPorts");
     Some((swallowed + no_route, no_port))
@@ -100,27 +107,51 @@ fn counter_6(text: &str, name: &str) -> u64 {
         .unwrap_or(0)
 }
 
-/// Brings the namespace's network up.
-pub(super) fn set_up(request: &Request) -> Result<Option<BlackHole>, Failure> {
+/// Brings the namespace's network up; notes what it cannot have.
+pub(super) fn set_up(request: &Request, gaps: &mut Vec<Gap>) -> Result<Option<BlackHole>, Failure> {
     if request.network == Network::Host {
         return Ok(None);
     }
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
         .during("open a socket")?;
     up(&socket, "lo").during("bring loopback up")?;
-    if request.network == Network::Unreachable {
+    let with_6 = request.network != Network::NoneV4;
+    if !with_6 && remove_loopback_6(&socket).is_err() {
+        gaps.push(Gap::Ipv4Only);
+    }
+    if !request.network.has_black_hole() {
         return Ok(None);
     }
     for kind in &request.holes {
         // On an error the next kind; a host without any has a gap, which is recorded, and no error.
-        if let Ok(hole) = black_hole(&socket, *kind) {
+        if let Ok(hole) = black_hole(&socket, *kind, with_6) {
             return Ok(Some(hole));
         }
     }
+    gaps.push(Gap::BlackHole);
     Ok(None)
 }
 
-fn black_hole(socket: &OwnedFd, kind: Hole) -> io::Result<BlackHole> {
+/// Takes `::1` from loopback.
+fn remove_loopback_6(socket: &OwnedFd) -> io::Result<()> {
+    let kind = (AddressFamily::INET6, SocketType::DGRAM);
+    let socket_6 = match socket_with(kind.0, kind.1, SocketFlags::CLOEXEC, None) {
+        // A kernel without IPv6 is what was wanted.
+        Err(rustix::io::Errno::AFNOSUPPORT) => return Ok(()),
+        other => other?,
+    };
+    let mut own = libc::in6_ifreq {
+        ifr6_addr: libc::in6_addr { s6_addr: std::net::Ipv6Addr::LOCALHOST.octets() },
+        ifr6_prefixlen: 128,
+        ifr6_ifindex: index(socket, "lo")?,
+    };
+    match sys::ioctl(&socket_6, SIOCDIFADDR, &mut own) {
+        Err(error) if error.raw_os_error() == Some(libc::EADDRNOTAVAIL) => Ok(()),
+        other => other,
+    }
+}
+
+fn black_hole(socket: &OwnedFd, kind: Hole, with_6: bool) -> io::Result<BlackHole> {
     let device = match kind {
         Hole::Tun => tun()?,
         Hole::Veth => {
@@ -136,8 +167,10 @@ fn black_hole(socket: &OwnedFd, kind: Hole) -> io::Result<BlackHole> {
     sys::ioctl(socket, libc::SIOCSIFNETMASK, &mut request)?;
     up(socket, NAME)?;
     sys::add_default_route(socket, NAME)?;
-    // A kernel without IPv6 has nothing to swallow.
-    let _ = default_route_6(socket);
+    if with_6 {
+        // A kernel without IPv6 has nothing to swallow.
+        let _ = default_route_6(socket);
+    }
     Ok(BlackHole { device, packets: Cell::new(0) })
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::super::Network;
+use super::super::{Account, FolderCopy, Gap, Network};
 
 /// More than any request needs; a longer one is garbage.
 const LONGEST: u32 = 64 << 20;
@@ -35,6 +35,11 @@ pub(super) struct Request {
     pub(super) network: Network,
     /// What may make the black hole, where the network has one, the first choice first.
     pub(super) holes: Vec<Hole>,
+    pub(super) account: Option<Account>,
+    pub(super) copies: Vec<FolderCopy>,
+    /// Most bytes of each copy; `None` for what the kernel gives.
+    pub(super) copy_size: Option<u64>,
+    pub(super) read_only: Vec<String>,
     pub(super) mounts: Vec<MountRequest>,
     /// Contents of /etc/hosts and /etc/resolv.conf.
     pub(super) hosts: String,
@@ -42,6 +47,8 @@ pub(super) struct Request {
     /// Bytes of /dev/shm.
     pub(super) shm: u64,
     pub(super) open_files: Option<u64>,
+    /// Numbers of the processors to be on; empty for all.
+    pub(super) processors: Vec<usize>,
     /// Longest file.
     pub(super) file_size: Option<u64>,
     /// Removed by the launcher if hallmark dies first.
@@ -106,8 +113,8 @@ pub(super) enum Frame {
         nanoseconds: u64,
         /// Packets and look-ups; `None` without a counter.
         attempts: Option<(u64, u64)>,
-        /// Whether there was a black hole, where one was asked for.
-        hole: bool,
+        /// What was asked for and could not be had.
+        gaps: Vec<Gap>,
         /// Files and folders made in a writable root to mount on, in the order they were made.
         made: Vec<String>,
     },

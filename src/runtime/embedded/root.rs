@@ -5,7 +5,7 @@
 //! are attached by the paths that the container sees: a symbolic link in the image can lead nowhere
 //! but into the image.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
@@ -17,10 +17,10 @@ use rustix::mount::{
     fsopen, mount_change, move_mount, open_tree, unmount,
 };
 
-use super::super::Network;
-use super::overlay;
+use super::super::{Gap, Network};
 use super::protocol::{During, Failure, MountRequest, Request, RootRequest};
 use super::sys;
+use super::{copy, files, overlay};
 
 /// Device nodes of the host that every container has.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
@@ -54,12 +54,9 @@ const MASKED: [&str; 12] = [
 const READ_ONLY: [&str; 5] =
     ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
 
-const QUIET: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID
+pub(super) const QUIET: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID
     .union(MountAttrFlags::MOUNT_ATTR_NODEV)
     .union(MountAttrFlags::MOUNT_ATTR_NOEXEC);
-
-/// Files the container finds in /etc, in a memory filesystem of their own: writable, and gone with it.
-const ETC: [&str; 3] = ["hosts", "resolv.conf", "hostname"];
 
 /// A mount that has no place yet.
 struct Detached {
@@ -68,8 +65,17 @@ struct Detached {
     folder: bool,
 }
 
-/// Switches to the new root. Returns what had to be made in it to mount on, in order.
-pub(super) fn set_up(request: &Request) -> Result<Vec<String>, Failure> {
+/// What came of the set-up.
+#[derive(Default)]
+pub(super) struct Outcome {
+    /// What had to be made in the root to mount on, in order.
+    pub(super) made: Vec<String>,
+    /// What was asked for and could not be had.
+    pub(super) gaps: Vec<Gap>,
+}
+
+/// Switches to the new root.
+pub(super) fn set_up(request: &Request) -> Result<Outcome, Failure> {
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .during("make mounts private")?;
     // All of these need paths, or a view of /proc and /sys, that the new root does not have.
@@ -88,7 +94,7 @@ pub(super) fn set_up(request: &Request) -> Result<Vec<String>, Failure> {
     };
     enter(&request.root)?;
 
-    let mut made = Vec::new();
+    let Outcome { mut made, mut gaps } = Outcome::default();
     place("/proc", true, &mut made)?;
     attach(&proc, Path::new("/proc")).during("mount /proc")?;
     place("/sys", true, &mut made)?;
@@ -96,14 +102,21 @@ pub(super) fn set_up(request: &Request) -> Result<Vec<String>, Failure> {
         attach(&sys, Path::new("/sys")).during("mount /sys")?;
     }
     place("/dev", true, &mut made)?;
-    etc_files(request, &mut made)?;
+    files::make(request, &mut made)?;
     dev(request, devices)?;
     hide()?;
+    if !copy::make(request, &mut made)? {
+        gaps.push(Gap::EntryOrder);
+    }
+    for folder in &request.read_only {
+        place(folder, true, &mut made)?;
+        protect(folder)?;
+    }
     for mount in extra {
         place(&mount.target, mount.folder, &mut made)?;
         attach(&mount.tree, Path::new(&mount.target)).during(format!("mount {}", mount.target))?;
     }
-    Ok(made)
+    Ok(Outcome { made, gaps })
 }
 
 /// Makes the new root `/` and drops the old one.
@@ -134,7 +147,7 @@ pub(super) fn attach(tree: &OwnedFd, target: &Path) -> Result<(), Errno> {
 }
 
 /// A detached copy of the mount at `path`.
-fn clone_tree(path: impl AsRef<Path>, recursive: bool) -> Result<OwnedFd, Failure> {
+pub(super) fn clone_tree(path: impl AsRef<Path>, recursive: bool) -> Result<OwnedFd, Failure> {
     let path = path.as_ref();
     let mut flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     if recursive {
@@ -142,6 +155,19 @@ fn clone_tree(path: impl AsRef<Path>, recursive: bool) -> Result<OwnedFd, Failur
         flags |= OpenTreeFlags::AT_RECURSIVE;
     }
     open_tree(CWD, path, flags).during(format!("open {}", path.display()))
+}
+
+/// A detached mount of one file of a folder.
+pub(super) fn clone_tree_at(folder: &OwnedFd, name: &CStr) -> Result<OwnedFd, Errno> {
+    open_tree(folder, name, OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC)
+}
+
+/// Mounts a folder over itself, read-only, with whatever is mounted below it as it is.
+fn protect(path: &str) -> Result<(), Failure> {
+    let tree = clone_tree(path, true)?;
+    sys::set_mount_attributes(&tree, MountAttrFlags::MOUNT_ATTR_RDONLY.bits().into())
+        .during(format!("make {path} read-only"))?;
+    attach(&tree, Path::new(path)).during(format!("make {path} read-only"))
 }
 
 fn detach(mount: &MountRequest) -> Result<Detached, Failure> {
@@ -156,7 +182,7 @@ fn detach(mount: &MountRequest) -> Result<Detached, Failure> {
 }
 
 /// A new filesystem, detached.
-fn new_mount(
+pub(super) fn new_mount(
     kind: &str,
     options: &[(&str, &str)],
     attributes: MountAttrFlags,
@@ -177,7 +203,7 @@ fn new_mount(
 }
 
 /// Makes sure that there is something at `path` to mount on, and notes what was made.
-fn place(path: &str, folder: bool, made: &mut Vec<String>) -> Result<(), Failure> {
+pub(super) fn place(path: &str, folder: bool, made: &mut Vec<String>) -> Result<(), Failure> {
     if rustix::fs::statat(CWD, path, AtFlags::empty()).is_ok() {
         return Ok(());
     }
@@ -199,31 +225,6 @@ fn place(path: &str, folder: bool, made: &mut Vec<String>) -> Result<(), Failure
         }
     }
     Ok(())
-}
-
-/// /etc/hosts, /etc/resolv.conf and /etc/hostname. The memory filesystem stands at /dev for a moment,
-/// since single files can be taken only from a mount that has a place.
-fn etc_files(request: &Request, made: &mut Vec<String>) -> Result<(), Failure> {
-    let files = new_mount("tmpfs", &[("mode", "0755"), ("size", "1m")], QUIET)?;
-    for name in ETC {
-        let text = match name {
-            "hosts" => request.hosts.clone(),
-            "resolv.conf" => request.resolv_conf.clone(),
-            _ => format!("{}\n", request.hostname),
-        };
-        let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&files, name, flags, Mode::from_raw_mode(0o644))
-            .during(format!("write /etc/{name}"))?;
-        rustix::io::write(&file, text.as_bytes()).during(format!("write /etc/{name}"))?;
-    }
-    attach(&files, Path::new("/dev")).during("mount files for /etc")?;
-    for name in ETC {
-        let target = format!("/etc/{name}");
-        place(&target, false, made)?;
-        let tree = clone_tree(format!("/dev/{name}"), false)?;
-        attach(&tree, Path::new(&target)).during(format!("mount {target}"))?;
-    }
-    unmount("/dev", UnmountFlags::DETACH).during("unmount files for /etc")
 }
 
 fn dev(request: &Request, devices: Vec<(&str, OwnedFd)>) -> Result<(), Failure> {

@@ -55,16 +55,24 @@ pub(super) fn clone(flags: u64, cgroup: Option<BorrowedFd<'_>>) -> io::Result<Cl
 
 /// mount_setattr(2) on a whole detached tree.
 pub(super) fn set_tree_attributes(tree: impl AsFd, set: u64) -> io::Result<()> {
+    set_attributes(tree, set, libc::AT_RECURSIVE)
+}
+
+/// The same on its topmost mount alone.
+pub(super) fn set_mount_attributes(tree: impl AsFd, set: u64) -> io::Result<()> {
+    set_attributes(tree, set, 0)
+}
+
+fn set_attributes(tree: impl AsFd, set: u64, flags: c_int) -> io::Result<()> {
     let mut attributes =
         libc::mount_attr { attr_set: set, attr_clr: 0, propagation: 0, userns_fd: 0 };
-    let flags = libc::AT_EMPTY_PATH | libc::AT_RECURSIVE;
     // SAFETY: the path and the attributes are valid and outlive the call.
     check(unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
             tree.as_fd().as_raw_fd(),
             c"".as_ptr(),
-            flags,
+            libc::AT_EMPTY_PATH | flags,
             &raw mut attributes,
             size_of::<libc::mount_attr>(),
         )
