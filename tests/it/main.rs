@@ -7,6 +7,7 @@ mod build_python;
 mod bundle;
 mod cli;
 mod dataset;
+mod flaky;
 mod image;
 mod layering;
 mod lock;
