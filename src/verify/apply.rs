@@ -12,8 +12,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::Error;
-use super::execute::RunPlan;
 use super::patch::patched_files;
+use super::plan::RunPlan;
 use super::record::{PatchName, PatchRef, RunOutcome};
 use crate::base::{Digest, canon};
 use crate::image::{self, Image, Layer, PackRules};

@@ -2,142 +2,24 @@
 
 use std::io::Read as _;
 use std::path::Path;
-use std::time::Duration;
 
 use super::Error;
-use super::apply::{Patch, Prepared, environment, prepare};
-use super::patch::test_files;
-use super::profile::Profile;
+use super::apply::{Prepared, environment, prepare};
+use super::plan::{RunPlan, blank, run_key};
 use super::reading::{REPORT_LIMIT, read_run, too_long};
-use super::record::{LogRef, PatchName, Phase, RECORD_VERSION, RunOutcome, RunRecord};
+use super::record::{LogRef, Phase, RunOutcome, RunRecord};
 use super::records::{load, store_record};
 use crate::base::progress::Task;
-use crate::base::{Digest, HashingReader, canon};
-use crate::dataset::InstanceId;
+use crate::base::{Digest, HashingReader};
 use crate::image::{Image, Layer};
 use crate::results::{
     NONCE_FILE, Options, Place, REPORT_FILE, REPORT_FOLDER, RUNNER_FOLDER, Report, instrument,
-    runner_digest, runner_files,
+    runner_files,
 };
-use crate::runtime::{BLACK_HOLE_DEVICE, Limits, Mount, Network, Root, RunLog, RunSpec, Workbench};
-use crate::spec::{Spec, TestFiles};
+use crate::runtime::{BLACK_HOLE_DEVICE, Mount, Network, Root, RunLog, RunSpec, Workbench};
 
 /// How often a container that could not be had is tried again.
 const RETRIES: u32 = 2;
-
-/// Which run.
-#[derive(Debug, Clone, Copy)]
-pub struct RunPlan<'a> {
-    /// The instance.
-    pub instance: &'a InstanceId,
-    /// Its spec.
-    pub spec: &'a Spec,
-    /// Which patches are applied.
-    pub phase: Phase,
-    /// Which verification it belongs to; empty for the first.
-    pub series: &'a str,
-    /// Number of the run in its phase and profile, from 0.
-    pub repeat: u32,
-    /// Conditions.
-    pub profile: &'a Profile,
-    /// Whether nothing else runs on the machine.
-    pub alone: bool,
-    /// The ids that a run of [`Phase::Collect`] found, in their order: other orders are made from them.
-    pub collected: &'a [String],
-    /// The test patch.
-    pub test_patch: &'a [u8],
-    /// The gold patch; applied in [`Phase::Post`] only.
-    pub gold_patch: &'a [u8],
-    /// How many runs the machine makes at once.
-    pub slots: u32,
-}
-
-impl RunPlan<'_> {
-    /// What people call it.
-    fn name(&self) -> String {
-        let conditions = match self.profile.settings() {
-            [] => String::new(),
-            [_] | [_, _] => format!(" ({})", self.profile),
-            many => format!(" ({} settings)", many.len()),
-        };
-        let alone = if self.alone { " alone" } else { "" };
-        let (phase, number) = (self.phase.as_str(), self.repeat + 1);
-        format!("{} {phase} {number}{conditions}{alone}", self.instance)
-    }
-
-    /// The patches in the order of application: the fix first, so that the test patch has the last word on tests.
-    fn patches(&self) -> Vec<Patch> {
-        let test = Patch::new(PatchName::Test, self.test_patch);
-        match self.phase {
-            Phase::Pre => vec![test],
-            Phase::Collect | Phase::Post => {
-                vec![Patch::new(PatchName::Gold, self.gold_patch), test]
-            }
-        }
-    }
-
-    pub(crate) fn limits(&self) -> Limits {
-        let limits = &self.spec.limits;
-        Limits {
-            cpus: Some(limits.cpus),
-            memory: Some(limits.memory),
-            pids: Some(limits.pids),
-            shm: limits.shm,
-            wall: Duration::try_from_secs_f64(limits.timeout).unwrap_or(Duration::MAX),
-            ..Limits::default()
-        }
-    }
-
-    /// The test command with its files, before instrumentation.
-    fn command(&self) -> Result<Vec<String>, Error> {
-        let mut command = self.spec.test.command.clone();
-        let files = match &self.spec.test.files {
-            TestFiles::All => Vec::new(),
-            TestFiles::Listed { paths } => paths.clone(),
-            TestFiles::TestPatch => {
-                let files = test_files(self.test_patch);
-                if files.is_empty() {
-                    return Err(Error::NoTestFiles { instance: self.instance.to_string() });
-                }
-                files
-            }
-        };
-        // A file is never taken for an option.
-        command.extend(
-            files.into_iter().map(
-                |file| {
-                    if file.starts_with('-') { format!("./{file}") } else { file }
-                },
-            ),
-        );
-        Ok(command)
-    }
-}
-
-/// The key of a run: the digest of all that it depends on.
-pub fn run_key(image: &Image, plan: &RunPlan<'_>) -> Result<Digest, Error> {
-    record_key(&blank(image, plan, Digest::of(b""))?, &plan.spec.commands.rebuild)
-        .map_err(Error::from)
-}
-
-/// The key that a record must have by its own inputs and the rebuild commands of its spec.
-pub fn record_key(record: &RunRecord, rebuild: &[String]) -> Result<Digest, crate::base::Error> {
-    let patches: Vec<Digest> = record.patches.iter().map(|patch| patch.sha256).collect();
-    canon::digest(&serde_json::json!({
-        "step": "verify.run/2",
-        "instance": record.instance,
-        "image": record.image,
-        "phase": record.phase,
-        "patches": patches,
-        "rebuild": rebuild,
-        "run-hash": record.run_hash,
-        "runner": record.runner,
-        "profile": record.profile,
-        "series": record.series,
-        "repeat": record.repeat,
-        "alone": record.alone,
-    }))
-}
 
 /// Makes a run, or finds its record. The record is stored with its logs before it is returned, unless the run
 /// was hallmark's own failure: the next call then tries again.
@@ -230,7 +112,8 @@ fn tests(
         test_timeout: plan.spec.limits.test_timeout,
         continue_on_collection_errors: plan.spec.test.continue_on_collection_errors,
         black_hole: Some(BLACK_HOLE_DEVICE.to_owned()),
-        ..Options::default()
+        collect_only: plan.phase == Phase::Collect,
+        ..plan.order()
     };
     let parser = plan.spec.test.parser;
     record.command = instrument(&plan.command()?, parser, &Place::default())?.argv;
@@ -268,7 +151,7 @@ fn tests(
         Report::default()
     } else {
         (&held).read_to_end(&mut stream)?;
-        let (outcome, report) = read_run(&log, parser, &stream, &record.nonce)?;
+        let (outcome, report) = read_run(&log, plan, &stream, &record.nonce)?;
         record.outcome = outcome;
         report
     };
@@ -276,51 +159,14 @@ fn tests(
     record.report = LogRef { sha256: Digest::of(&stream), size: stream.len() as u64 };
     record.session_ended = report.process_exit.is_some();
     record.collected = report.collected.as_ref().map(|ids| ids.len() as u64);
+    if plan.phase == Phase::Collect {
+        record.ids = report.collected.unwrap_or_default();
+    }
     record.tests = report.tests;
     record.collection_errors = report.collection_errors;
     record.collection_skips = report.collection_skips;
     fill_log(&mut record, &log)?;
     store_record(bench.store, record, [&log.stdout, &log.stderr, &stream_path])
-}
-
-/// A record with its inputs only.
-fn blank(image: &Image, plan: &RunPlan<'_>, key: Digest) -> Result<RunRecord, Error> {
-    let nothing = LogRef { sha256: Digest::of(b""), size: 0 };
-    Ok(RunRecord {
-        version: RECORD_VERSION,
-        key,
-        instance: plan.instance.to_string(),
-        phase: plan.phase,
-        series: plan.series.to_owned(),
-        repeat: plan.repeat,
-        alone: plan.alone,
-        profile: plan.profile.clone(),
-        image: image.key,
-        run_hash: plan.spec.run_hash()?,
-        runner: runner_digest(),
-        patches: plan.patches().into_iter().map(|patch| patch.reference).collect(),
-        layers: Vec::new(),
-        command: Vec::new(),
-        outcome: RunOutcome::Completed,
-        status: None,
-        session_ended: false,
-        collected: None,
-        ids: Vec::new(),
-        tests: std::collections::BTreeMap::new(),
-        collection_errors: std::collections::BTreeMap::new(),
-        collection_skips: std::collections::BTreeMap::new(),
-        nonce: String::new(),
-        stdout: nothing,
-        stderr: nothing,
-        report: nothing,
-        wall: 0.0,
-        cpu: None,
-        peak_memory: None,
-        oom_killed: false,
-        network_attempts: None,
-        gaps: Vec::new(),
-        slots: plan.slots,
-    })
 }
 
 fn fill_log(record: &mut RunRecord, log: &RunLog) -> Result<(), Error> {

@@ -2,12 +2,12 @@
 
 use super::Error;
 use super::apply::{last_lines, tail};
-use super::record::RunOutcome;
+use super::plan::RunPlan;
+use super::record::{Phase, RunOutcome};
 use crate::results::{
     Disagreement, Fault, HARD_LIMIT_SIGNAL, Printed, Report, cross_check, read_report,
 };
 use crate::runtime::{ExitStatus, RunLog};
-use crate::spec::Parser;
 
 /// The totals are at the end of the output; a test may have printed gigabytes before.
 const OUTPUT_TAIL: u64 = 1 << 20;
@@ -17,7 +17,7 @@ pub(crate) const REPORT_LIMIT: u64 = 256 << 20;
 /// Reads the results of a test command.
 pub(crate) fn read_run(
     log: &RunLog,
-    parser: Parser,
+    plan: &RunPlan<'_>,
     stream: &[u8],
     nonce: &str,
 ) -> Result<(RunOutcome, Report), Error> {
@@ -29,11 +29,11 @@ pub(crate) fn read_run(
             }
         }
     }
-    let outcome = outcome_of(log, parser, &report)?;
+    let outcome = outcome_of(log, plan, &report)?;
     Ok((outcome, report))
 }
 
-fn outcome_of(log: &RunLog, parser: Parser, report: &Report) -> Result<RunOutcome, Error> {
+fn outcome_of(log: &RunLog, plan: &RunPlan<'_>, report: &Report) -> Result<RunOutcome, Error> {
     if log.timed_out {
         return Ok(RunOutcome::Timeout);
     }
@@ -53,11 +53,12 @@ fn outcome_of(log: &RunLog, parser: Parser, report: &Report) -> Result<RunOutcom
     };
     let (stdout, stderr) = (tail(&log.stdout, OUTPUT_TAIL)?, tail(&log.stderr, OUTPUT_TAIL)?);
     let printed = Printed { stdout: &stdout, stderr: &stderr };
-    let problems = cross_check(report, parser, printed, status);
+    let problems = cross_check(report, plan.spec.test.parser, printed, status);
     if !problems.is_empty() {
         return Ok(RunOutcome::ParserError { problems });
     }
-    if report.tests.is_empty() {
+    let collected = report.collected.as_ref().is_some_and(|ids| !ids.is_empty());
+    if report.tests.is_empty() && !(plan.phase == Phase::Collect && collected) {
         let reason = match report.collection_errors.iter().next() {
             Some((id, reason)) => format!("{id} could not be collected: {reason}"),
             None if !report.collection_skips.is_empty() => "every module was skipped".to_owned(),

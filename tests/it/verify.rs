@@ -1,6 +1,7 @@
 //! Runs in real containers, and the judge over records.
 
 mod judging;
+mod orders;
 pub(crate) mod support;
 
 use hallmark::base::Event;

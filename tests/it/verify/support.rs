@@ -126,7 +126,34 @@ impl Bench {
         spec: &Spec,
         phase: Phase,
         repeat: u32,
+        patches: [&str; 2],
+        reporter: &SharedReporter,
+    ) -> RunRecord {
+        self.run_as(spec, phase, repeat, patches, &Profile::plain(), &[], reporter)
+    }
+
+    /// One run after the gold patch under other conditions; `collected` are the ids that orders are made from.
+    pub(crate) fn run_under(
+        &self,
+        spec: &Spec,
+        phase: Phase,
+        patches: [&str; 2],
+        profile: &Profile,
+        collected: &[String],
+    ) -> RunRecord {
+        let silent = Arc::new(Silent) as SharedReporter;
+        self.run_as(spec, phase, 0, patches, profile, collected, &silent)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "all that a run is made of")]
+    fn run_as(
+        &self,
+        spec: &Spec,
+        phase: Phase,
+        repeat: u32,
         [gold, test]: [&str; 2],
+        profile: &Profile,
+        collected: &[String],
         reporter: &SharedReporter,
     ) -> RunRecord {
         let bench = Workbench {
@@ -141,9 +168,9 @@ impl Bench {
             phase,
             series: "",
             repeat,
-            profile: &Profile::plain(),
+            profile,
             alone: false,
-            collected: &[],
+            collected,
             test_patch: test.as_bytes(),
             gold_patch: gold.as_bytes(),
             slots: 1,
