@@ -20,6 +20,9 @@ pub(super) const MERGED: [&str; 4] = ["bin", "lib", "lib64", "sbin"];
 /// Largest control archive that is read: real ones have some hundred kilobytes.
 const LARGEST_CONTROL: u64 = 64 << 20;
 
+/// Largest single file that is read.
+const LARGEST_FILE: u64 = 64 << 20;
+
 /// The text of the package's `control` file.
 pub(super) fn control(name: &str, archive: impl Read) -> Result<String, Error> {
     let mut text = None;
@@ -37,6 +40,28 @@ pub(super) fn control(name: &str, archive: impl Read) -> Result<String, Error> {
         Ok(())
     })?;
     text.ok_or_else(|| broken(name, "it has no control file"))
+}
+
+/// The one file of the package whose path ends in `suffix`.
+pub(super) fn file(name: &str, archive: impl Read, suffix: &str) -> Result<Vec<u8>, Error> {
+    let mut contents = None;
+    with_member(name, archive, "data.tar", |member| {
+        let mut tar = tar::Archive::new(member);
+        for entry in tar.entries()? {
+            let entry = entry?;
+            if entry.header().entry_type() == EntryType::Regular
+                && entry.path_bytes().ends_with(suffix.as_bytes())
+            {
+                let mut found = Vec::new();
+                entry.take(LARGEST_FILE).read_to_end(&mut found)?;
+                contents = Some(found);
+            }
+        }
+        // The decompressor's own check comes at the end of its input, past the end of the archive.
+        io::copy(&mut tar.into_inner(), &mut io::sink())?;
+        Ok(())
+    })?;
+    contents.ok_or_else(|| broken(name, &format!("it has no {suffix}")))
 }
 
 /// Unpacks the package's files into `tree`, with owners, modes and times.

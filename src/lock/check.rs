@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use super::model::{BaseLock, EnvLock};
+use super::model::{BaseLock, EnvLock, ToolsLock};
 use crate::base::Arch;
 use crate::spec::{BaseDefinition, Spec};
 
@@ -88,6 +88,18 @@ pub fn check_env(spec: &Spec, base: &BaseLock, lock: &EnvLock) -> Result<(), Sta
         }
     }
     finish(&spec.name(), changes)
+}
+
+/// Whether `lock` was made from the same package index as the lock of its base, `name`.
+pub fn check_tools(name: &str, base: &BaseLock, lock: &ToolsLock) -> Result<(), Stale> {
+    let mut changes = Vec::new();
+    if (lock.arch, &lock.suite) != (base.arch, &base.suite) {
+        changes.push(format!("it is for {} on {}", lock.suite, lock.arch.oci()));
+    }
+    if (lock.as_of, lock.packages_index) != (base.as_of, base.packages_index) {
+        changes.push(format!("it is of {}, the base of {}", lock.as_of, base.as_of));
+    }
+    finish(&format!("the tools of {name}"), changes)
 }
 
 fn finish(lock: &str, changes: Vec<String>) -> Result<(), Stale> {

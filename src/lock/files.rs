@@ -2,10 +2,15 @@
 
 use jiff::Timestamp;
 
-use super::model::{BaseLock, Deb, EnvLock, FileRef, Origin, PythonPackage};
+use super::model::{BaseLock, Deb, EnvLock, FileRef, Origin, PythonPackage, ToolsLock};
 
 /// The files of a base: its Debian packages.
 pub fn base_files(lock: &BaseLock) -> Vec<FileRef> {
+    deb_files(&lock.debs, lock.as_of)
+}
+
+/// The files of what runs on a base use besides its image.
+pub fn tools_files(lock: &ToolsLock) -> Vec<FileRef> {
     deb_files(&lock.debs, lock.as_of)
 }
 

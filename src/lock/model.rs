@@ -1,7 +1,9 @@
 //! The values that locks hold. Files on disk:
 //!
 //! ```text
-//! lockfiles/_bases/<base>/lock.<arch>.toml        BaseLock
+//! lockfiles/_bases/<base>/
+//!   lock.<arch>.toml                              BaseLock
+//!   tools.<arch>.toml                             ToolsLock
 //! lockfiles/<owner>__<name>/<version>/
 //!   lock.<arch>.toml                              EnvLock, without `packages`
 //!   pylock.toml                                   EnvLock::packages (PEP 751)
@@ -49,6 +51,22 @@ pub struct Deb {
     pub sha256: Digest,
     /// Length in bytes.
     pub size: u64,
+}
+
+/// What runs on a base use besides its image: packages that are mounted, never installed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ToolsLock {
+    /// For which processor.
+    pub arch: Arch,
+    /// Debian suite.
+    pub suite: String,
+    /// As of when: the base's time.
+    pub as_of: Timestamp,
+    /// Digest of the package index that the packages are in: the base's.
+    pub packages_index: Digest,
+    /// The packages, sorted by name.
+    pub debs: Vec<Deb>,
 }
 
 impl BaseLock {

@@ -14,6 +14,11 @@ pub fn base_lock(lockfiles: &Path, base: &str, arch: Arch) -> PathBuf {
     lockfiles.join("_bases").join(base).join(file_name(arch))
 }
 
+/// The lock of what runs on a base use besides its image.
+pub fn tools_lock(lockfiles: &Path, base: &str, arch: Arch) -> PathBuf {
+    lockfiles.join("_bases").join(base).join(format!("tools.{}.toml", arch.machine()))
+}
+
 /// The folder of an environment's lock; `spec` is [`crate::spec::Spec::name`].
 pub fn env_folder(lockfiles: &Path, spec: &str) -> PathBuf {
     lockfiles.join(spec)

@@ -9,6 +9,7 @@ mod keyring;
 mod lock;
 mod packages;
 mod release;
+mod tools;
 
 pub use closure::{closure, closure_of};
 pub use index::{Clause, Index, Package};
@@ -16,3 +17,4 @@ pub use keyring::Keyring;
 pub use lock::{lock_base, lock_base_with};
 pub use packages::{check_closure, lock_packages, locked_index};
 pub use release::Release;
+pub use tools::lock_tools;
