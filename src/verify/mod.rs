@@ -10,11 +10,13 @@
 
 mod apply;
 mod bound;
+pub mod conditions;
 mod derive;
 mod error;
 mod execute;
 mod judge;
 mod ladder;
+mod load;
 mod near;
 mod patch;
 mod plan;
@@ -31,6 +33,7 @@ pub use error::Error;
 pub use execute::execute;
 pub use judge::judge;
 pub use ladder::{RunRequest, wanted};
+pub use load::with_load;
 pub use near::{NearMiss, Nearness};
 pub use patch::{PatchedFile, patched_files, test_files};
 pub use plan::{RunPlan, record_key, run_key};
