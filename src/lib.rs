@@ -30,5 +30,6 @@ pub mod build;
 pub mod results;
 pub mod verify;
 pub mod manifest;
+pub mod report;
 pub mod pipeline;
 pub mod cli;

@@ -48,6 +48,11 @@ impl Digest {
         Ok(Self(bytes))
     }
 
+    /// The raw bytes.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// The digest held in raw bytes.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)

@@ -24,6 +24,7 @@ pub(crate) fn run(
         _ if log.timed_out => format!("it ran longer than {} s", spec.limits.wall.as_secs()),
         _ if log.oom_killed => "it ran out of memory".to_owned(),
         _ if log.disk_full => "it wrote more than its disk limit".to_owned(),
+        _ if log.output_full => "it printed more than its limit of output".to_owned(),
         ExitStatus::Exited(code) => format!("exit code {code}"),
         ExitStatus::Signaled(signal) => format!("killed by signal {signal}"),
     };

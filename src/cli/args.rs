@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use super::{audit, build, bundle, collect, doctor, exit, export, gc, lock, run, verify};
+use super::{audit, build, bundle, collect, doctor, exit, export, gc, lock, report, run, verify};
 
 /// Reproducible environments and images for SWE-bench-like tasks, with proven gold-run stability
 #[derive(Debug, Parser)]
@@ -74,6 +74,7 @@ pub(crate) enum Verb {
     Verify(verify::Args),
     Export(export::Args),
     Audit(audit::Args),
+    Report(report::Args),
     Doctor(doctor::Args),
     Gc(gc::Args),
 }

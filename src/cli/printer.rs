@@ -2,7 +2,8 @@
 
 #![expect(clippy::print_stderr, reason = "this is the printer")]
 
-use std::io::Write as _;
+use std::collections::BTreeMap;
+use std::io::{IsTerminal as _, Write as _};
 
 use serde::Serialize;
 
@@ -16,6 +17,31 @@ pub(crate) struct Printer {
     pub(crate) json: bool,
     /// Whether hints and notes are left out.
     pub(crate) quiet: bool,
+    /// How stdout looks to people.
+    pub(crate) screen: Screen,
+}
+
+/// What stdout can show.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Screen {
+    /// Whether it has colours.
+    pub(crate) color: bool,
+    /// Columns of a line; nothing where lines may be of any length.
+    pub(crate) width: Option<usize>,
+}
+
+impl Screen {
+    /// What stdout is now. `environment` says what the user wants: `NO_COLOR`, `TERM=dumb`.
+    pub(crate) fn of_stdout(environment: &BTreeMap<String, String>) -> Self {
+        if !std::io::stdout().is_terminal() {
+            return Self::default();
+        }
+        let set = |name| environment.get(name).is_some_and(|value: &String| !value.is_empty());
+        let dumb = environment.get("TERM").is_none_or(|term| term == "dumb");
+        let size = rustix::termios::tcgetwinsize(std::io::stdout());
+        let width = size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
+        Self { color: !set("NO_COLOR") && !dumb, width }
+    }
 }
 
 impl Printer {

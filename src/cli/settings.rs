@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use etcetera::BaseStrategy as _;
 
 use super::args::Global;
-use super::printer::Printer;
+use super::printer::{Printer, Screen};
 use super::progress::{Bars, JsonLines, Lines};
 use crate::base::{Cancel, SharedReporter, Store, progress};
 use crate::net;
@@ -40,7 +40,8 @@ impl Settings {
         let environment: BTreeMap<String, String> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
             .collect();
-        let printer = Printer { json: global.json, quiet: global.quiet };
+        let screen = Screen::of_stdout(&environment);
+        let printer = Printer { json: global.json, quiet: global.quiet, screen };
         let reporter: SharedReporter = if global.json {
             Arc::new(JsonLines(printer))
         } else if global.quiet {

@@ -98,6 +98,7 @@ fn jobs<'a>(total: &mut Answer, manifest: &'a Manifest) -> Vec<Job<'a>> {
         let place = format!("bases/{name}");
         blob(base.lock, format!("{place}/lock"), None);
         files(&place, &base.files, &mut blob);
+        files(&place, &base.tools, &mut blob);
         images.entry(base.image.image.key).or_insert((format!("{place}/image"), &base.image));
     }
     for (name, environment) in &subject.environments {

@@ -13,7 +13,7 @@ use super::model::{
 use crate::base::{Arch, Cancel, Digest, Store, canon};
 use crate::dataset::{Instance, Split};
 use crate::image::{self, Compressor, Image, Layer};
-use crate::lock::{self, BaseLock, EnvLock, FileRef};
+use crate::lock::{self, BaseLock, EnvLock, FileRef, ToolsLock};
 use crate::results::runner_digest;
 use crate::runtime::{Gap, Network};
 use crate::spec::Spec;
@@ -43,6 +43,8 @@ pub struct InstanceInput<'a> {
     pub spec: &'a Spec,
     /// The lock of the spec's base image.
     pub base_lock: &'a BaseLock,
+    /// The lock of what runs on the base use besides its image, where they used any.
+    pub tools_lock: Option<&'a ToolsLock>,
     /// The base image.
     pub base: &'a Image,
     /// The lock of the environment.
@@ -149,6 +151,7 @@ impl Making<'_> {
         Ok(BaseEntry {
             lock: self.store.put_blob(&canon::to_vec(&values)?)?,
             files: bundle_files(&lock::base_files(one.base_lock)),
+            tools: bundle_files(&one.tools_lock.map(lock::tools_files).unwrap_or_default()),
             image: self.image(one.base)?,
         })
     }

@@ -108,6 +108,8 @@ pub struct BaseEntry {
     pub lock: Digest,
     /// The files that it was made from.
     pub files: Vec<BundleFile>,
+    /// What runs on it use besides its image: mounted, never installed.
+    pub tools: Vec<BundleFile>,
     /// The image.
     pub image: ImageEntry,
 }

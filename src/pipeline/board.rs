@@ -8,9 +8,10 @@ use crate::base::Arch;
 use crate::build::Patches;
 use crate::dataset::{Instance, Split};
 use crate::image::Image;
-use crate::lock::{self, BaseLock, EnvLock};
+use crate::lock::{self, BaseLock, EnvLock, ToolsLock};
 use crate::spec::{self, BaseDefinition, Spec};
 use crate::verify::RunRecord;
+use crate::verify::conditions::Tools;
 
 /// A base image on its way.
 pub(crate) struct Base {
@@ -18,6 +19,10 @@ pub(crate) struct Base {
     /// The lock on disk, if it still answers the definition; else why not.
     pub(crate) held: Result<BaseLock, String>,
     pub(crate) lock: OnceLock<BaseLock>,
+    /// The lock of its tools on disk, if it still answers the base's lock; else why not.
+    pub(crate) held_tools: Result<ToolsLock, String>,
+    pub(crate) tools_lock: OnceLock<ToolsLock>,
+    pub(crate) tools: OnceLock<Tools>,
     pub(crate) image: OnceLock<Image>,
 }
 
@@ -101,7 +106,16 @@ impl Board {
         } else {
             let definition = spec::load_base(&project.images(), &spec.base)?;
             let held = held_base(project, &definition)?;
-            let base = Base { definition, held, lock: OnceLock::new(), image: OnceLock::new() };
+            let held_tools = held_tools(project, &definition.name, &held)?;
+            let base = Base {
+                definition,
+                held,
+                lock: OnceLock::new(),
+                held_tools,
+                tools_lock: OnceLock::new(),
+                tools: OnceLock::new(),
+                image: OnceLock::new(),
+            };
             self.bases.push(base);
             base_of.insert(spec.base.clone(), self.bases.len() - 1);
             self.bases.len() - 1
@@ -135,6 +149,25 @@ fn held_base(
     Ok(match lock::check_base(definition, &lock, Arch::HOST) {
         Ok(()) => Ok(lock),
         Err(stale) => Err(stale.to_string()),
+    })
+}
+
+fn held_tools(
+    project: &Project,
+    name: &str,
+    base: &Result<BaseLock, String>,
+) -> Result<Result<ToolsLock, String>, Error> {
+    let path = lock::paths::tools_lock(&project.lockfiles(), name, Arch::HOST);
+    if !path.exists() {
+        return Ok(Err(format!("the tools of {name} have no lock")));
+    }
+    let lock = lock::parse_tools(&path.display().to_string(), &fs_err::read_to_string(&path)?)?;
+    Ok(match base {
+        Err(why) => Err(why.clone()),
+        Ok(base) => match lock::check_tools(name, base, &lock) {
+            Ok(()) => Ok(lock),
+            Err(stale) => Err(stale.to_string()),
+        },
     })
 }
 

@@ -9,6 +9,7 @@ use super::board::{Board, Item};
 use super::graph::{Next, Piece, Source};
 use super::stages::Pipeline;
 use crate::base::Digest;
+use crate::verify::conditions::Tools;
 use crate::verify::{self, Lists, Phase, Policy, RunOutcome, RunPlan, RunRecord, RunRequest};
 
 /// What is asked of the runs of a split.
@@ -41,6 +42,9 @@ pub(crate) struct Climb<'a> {
     found: Arc<Mutex<Found>>,
     queue: Vec<RunRequest>,
 }
+
+/// Where runs are plain.
+const NO_TOOLS: Tools = Tools { faketime: None };
 
 const NO_PANIC: &str = "nobody panics with the lock held";
 
@@ -155,6 +159,7 @@ impl Pipeline<'_> {
             profile: &request.profile,
             alone: request.alone,
             collected,
+            tools: board.base_of(&board.envs[item.env]).tools.get().unwrap_or(&NO_TOOLS),
             test_patch: &test_patch,
             gold_patch: &gold_patch,
             slots: u32::try_from(self.jobs).unwrap_or(u32::MAX),

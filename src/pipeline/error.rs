@@ -129,6 +129,9 @@ pub enum Error {
     /// From the room `manifest`.
     #[error(transparent)]
     Manifest(#[from] crate::manifest::Error),
+    /// From the room `report`.
+    #[error(transparent)]
+    Report(#[from] crate::report::Error),
 }
 
 impl Error {
@@ -179,6 +182,7 @@ impl Error {
             Self::Build(error) => error.hint(),
             Self::Verify(error) => error.hint().map(str::to_owned),
             Self::Manifest(error) => error.hint().map(str::to_owned),
+            Self::Report(error) => error.hint().map(str::to_owned),
         }
     }
 }

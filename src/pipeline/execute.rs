@@ -27,6 +27,11 @@ impl Goal<'_> {
         !matches!(self, Self::Lock)
     }
 
+    /// Whether the locks of tools have to hold.
+    fn locks_tools(self) -> bool {
+        matches!(self, Self::Lock | Self::Verdicts(_))
+    }
+
     fn builds(self) -> bool {
         self.fetches() && !matches!(self, Self::Fetch)
     }
@@ -53,7 +58,7 @@ impl<'a> Plan<'a> {
 
 impl Pipeline<'_> {
     /// Locks that must hold and do not: known before any work is done.
-    fn refused_locks(&self, board: &Board) -> Vec<Failure> {
+    fn refused_locks(&self, board: &Board, goal: Goal<'_>) -> Vec<Failure> {
         if self.locks != Locks::Demand {
             return Vec::new();
         }
@@ -70,7 +75,12 @@ impl Pipeline<'_> {
             let why = env.held.as_ref().err()?;
             Some(refused(format!("lock of {}", env.spec.name()), why))
         });
-        bases.chain(envs).collect()
+        let tools = board.bases.iter().filter(|_| goal.locks_tools()).filter_map(|base| {
+            base.held.as_ref().ok()?;
+            let why = base.held_tools.as_ref().err()?;
+            Some(refused(format!("lock of the tools of base {}", base.definition.name), why))
+        });
+        bases.chain(envs).chain(tools).collect()
     }
 
     /// Rows of which nothing can be expected: known before any work is done.
@@ -113,7 +123,7 @@ impl Pipeline<'_> {
     /// Does everything up to `goal`. Failures are of single bases, environments and instances; whatever does not depend on
     /// them is done.
     pub fn execute(&self, board: &Board, goal: Goal<'_>) -> Done {
-        let failures = self.refused_locks(board);
+        let failures = self.refused_locks(board, goal);
         if !failures.is_empty() {
             return Done { failures, skipped: 0 };
         }
@@ -128,6 +138,7 @@ impl Pipeline<'_> {
 
         let mut base_locked = Vec::new();
         let mut base_built = Vec::new();
+        let mut tools = Vec::new();
         for (index, base) in board.bases.iter().enumerate() {
             let name = &base.definition.name;
             let locked = plan.add(Slot::Network, format!("lock of base {name}"), &[], move || {
@@ -155,6 +166,28 @@ impl Pipeline<'_> {
             }
             base_locked.push(locked);
             base_built.push(last);
+            if goal.locks_tools() {
+                let locked = plan.add(
+                    Slot::Network,
+                    format!("tools of base {name}"),
+                    &[locked],
+                    move || self.lock_tools(base),
+                );
+                if goal.fetches() {
+                    let fetched = plan.add(
+                        Slot::Network,
+                        format!("files of the tools of {name}"),
+                        &[locked],
+                        move || self.fetch_tools(base),
+                    );
+                    tools.push(plan.add(
+                        Slot::Core,
+                        format!("tools of {name}"),
+                        &[fetched],
+                        move || self.build_tools(base),
+                    ));
+                }
+            }
         }
 
         let mut env_built = Vec::new();
@@ -215,7 +248,8 @@ impl Pipeline<'_> {
                     let lists = item.lists().expect("refused before");
                     let climb = Climb::new(self, board, item, lists, verification);
                     plan.subjects.push(format!("gold runs of {id}"));
-                    plan.graph.add_source(&[built], climb);
+                    let ready = tools[board.envs[item.env].base];
+                    plan.graph.add_source(&[built, ready], climb);
                 }
                 _ => {}
             }

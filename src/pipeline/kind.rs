@@ -3,7 +3,8 @@
 
 use super::Error;
 use crate::{
-    base, build, bundle, dataset, image, lock, manifest, net, resolve, runtime, spec, verify,
+    base, build, bundle, dataset, image, lock, manifest, net, report, resolve, runtime, spec,
+    verify,
 };
 
 /// What kind of failure an error is.
@@ -67,6 +68,11 @@ impl Error {
                 manifest::Error::Image(error) => of_image(error),
                 manifest::Error::Verify(error) => of_verify(error),
                 _ => Kind::Input,
+            },
+            Self::Report(error) => match error {
+                report::Error::Base(error) => of_base(error),
+                report::Error::Verify(error) => of_verify(error),
+                report::Error::Io(error) => of_io(error),
             },
         }
     }

@@ -7,7 +7,7 @@ use crate::base::Store;
 use crate::bundle::history;
 use crate::dataset::{self, Instance, Split};
 use crate::image::Compressor;
-use crate::lock::{self, BaseLock, EnvLock, FileRef};
+use crate::lock::{self, BaseLock, EnvLock, FileRef, ToolsLock};
 use crate::manifest::{self, InstanceInput, Manifest, ManifestInput};
 use crate::verify::{self, Lists, Phase, Policy, RunRecord, Verdict};
 
@@ -72,6 +72,7 @@ impl Pipeline<'_> {
                     instance: &item.instance,
                     spec: &env.spec,
                     base_lock: base.lock(),
+                    tools_lock: base.tools_lock.get(),
                     base: base.image(),
                     env_lock: env.lock(),
                     env: env.image(),
@@ -211,12 +212,22 @@ impl Board {
 
     /// Every file that the locks of this run and the rows name, each once.
     pub fn files(&self, store: &Store) -> Result<Vec<FileRef>, Error> {
-        self.files_of(store, |base| base.lock.get(), |env| env.lock.get())
+        self.files_of(
+            store,
+            |base| base.lock.get(),
+            |env| env.lock.get(),
+            |base| base.tools_lock.get(),
+        )
     }
 
     /// Every file that the locks on disk and the rows name, each once.
     pub fn held_files(&self, store: &Store) -> Result<Vec<FileRef>, Error> {
-        self.files_of(store, |base| base.held.as_ref().ok(), |env| env.held.as_ref().ok())
+        self.files_of(
+            store,
+            |base| base.held.as_ref().ok(),
+            |env| env.held.as_ref().ok(),
+            |base| base.held_tools.as_ref().ok(),
+        )
     }
 
     fn files_of(
@@ -224,10 +235,12 @@ impl Board {
         store: &Store,
         base_lock: impl Fn(&Base) -> Option<&BaseLock>,
         env_lock: impl Fn(&Env) -> Option<&EnvLock>,
+        tools_lock: impl Fn(&Base) -> Option<&ToolsLock>,
     ) -> Result<Vec<FileRef>, Error> {
         let mut files: Vec<FileRef> = Vec::new();
         for base in &self.bases {
             files.extend(base_lock(base).map(lock::base_files).unwrap_or_default());
+            files.extend(tools_lock(base).map(lock::tools_files).unwrap_or_default());
         }
         for env in &self.envs {
             if let (Some(lock), Some(base)) = (env_lock(env), base_lock(self.base_of(env))) {

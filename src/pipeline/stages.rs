@@ -12,6 +12,7 @@ use crate::image::Image;
 use crate::lock::{self, BaseLock, EnvLock, FileRef, Origin};
 use crate::runtime::Workbench;
 use crate::spec::Setup;
+use crate::verify::conditions::Tools;
 use crate::{build, bundle, net, resolve};
 
 /// What all stages share.
@@ -72,6 +73,39 @@ impl Pipeline<'_> {
             }
         };
         base.lock.set(lock).expect("locked once");
+        Ok(())
+    }
+
+    /// Locks what runs on this base use besides its image.
+    pub(crate) fn lock_tools(&self, base: &Base) -> Result<(), Error> {
+        let name = &base.definition.name;
+        let lock = match &base.held_tools {
+            // The base's lock may have changed since the check.
+            Ok(lock)
+                if !self.must_lock(&base.held_tools)
+                    && lock::check_tools(name, base.lock(), lock).is_ok() =>
+            {
+                lock.clone()
+            }
+            _ => {
+                let reporter = self.bench.reporter;
+                let lock = resolve::debian::lock_tools(self.client, base.lock(), reporter)?;
+                let path = lock::paths::tools_lock(&self.project.lockfiles(), name, Arch::HOST);
+                write_atomic(&path, lock::write_tools(&lock)?.as_bytes())?;
+                lock
+            }
+        };
+        base.tools_lock.set(lock).expect("locked once");
+        Ok(())
+    }
+
+    pub(crate) fn fetch_tools(&self, base: &Base) -> Result<(), Error> {
+        self.fetch(&lock::tools_files(base.tools_lock.get().expect(SET_BEFORE)))
+    }
+
+    pub(crate) fn build_tools(&self, base: &Base) -> Result<(), Error> {
+        let library = build::faketime(self.bench, base.tools_lock.get().expect(SET_BEFORE))?;
+        base.tools.set(Tools { faketime: Some(library) }).expect("made once");
         Ok(())
     }
 

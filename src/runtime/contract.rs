@@ -149,6 +149,8 @@ pub struct Limits {
     pub open_files: Option<u64>,
     /// Bytes the run may write to `/` and to writable mounts.
     pub disk: Option<u64>,
+    /// Bytes the run may print: standard output and standard error together.
+    pub output: Option<u64>,
     /// Wall time after which the run is killed.
     #[serde(with = "crate::runtime::contract::seconds")]
     #[schemars(with = "f64")]
@@ -156,7 +158,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 4 GiB of memory, 4,096 processes, 64 MiB of /dev/shm (Docker's default), 16 GiB of disk, one hour.
+    /// 4 GiB of memory, 4,096 processes, 64 MiB of /dev/shm (Docker's default), 16 GiB of disk, 1 GiB of output, one hour.
     fn default() -> Self {
         Self {
             cpus: None,
@@ -166,6 +168,7 @@ impl Default for Limits {
             shm: 64 << 20,
             open_files: None,
             disk: Some(16 << 30),
+            output: Some(1 << 30),
             wall: Duration::from_hours(1),
         }
     }
@@ -230,6 +233,10 @@ pub struct Mount {
 
 /// What a run did. Times and sizes are measured by the kernel from outside.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "limits are reached one by one, and several at once"
+)]
 pub struct RunLog {
     /// How the command ended.
     pub status: ExitStatus,
@@ -239,6 +246,8 @@ pub struct RunLog {
     pub oom_killed: bool,
     /// Whether it was killed for its disk limit.
     pub disk_full: bool,
+    /// Whether it was killed for its limit of output.
+    pub output_full: bool,
     /// Wall time of the command.
     pub wall: Duration,
     /// User and system time of everything in it, where known.
@@ -264,6 +273,7 @@ impl RunLog {
             && !self.timed_out
             && !self.oom_killed
             && !self.disk_full
+            && !self.output_full
     }
 }
 

@@ -120,6 +120,7 @@ impl Runtime for Fake {
             timed_out: answer.timed_out,
             oom_killed: answer.oom_killed,
             disk_full: false,
+            output_full: false,
             wall: Duration::from_millis(1),
             cpu: None,
             peak_memory: None,

@@ -277,6 +277,9 @@ pub(crate) fn how(log: &RunLog) -> String {
     if log.disk_full {
         return "killed at the disk limit".to_owned();
     }
+    if log.output_full {
+        return "killed at the limit of output".to_owned();
+    }
     match log.status {
         ExitStatus::Exited(code) => format!("exit code {code}"),
         ExitStatus::Signaled(signal) => format!("signal {signal}"),

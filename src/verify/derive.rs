@@ -89,21 +89,19 @@ pub fn derive_lists(pre: &[RunRecord], post: &[RunRecord]) -> Result<Derived, De
     let mut failed = 0;
     for id in ids {
         let list = match (settled(pre, id), settled(post, id)) {
-            (Some(before), Some(after)) => match (before, after) {
-                (Outcome::Failed | Outcome::Error | Outcome::Missing, Outcome::Passed) => {
-                    &mut derived.lists.fail_to_pass
-                }
-                (Outcome::Passed, Outcome::Passed) => &mut derived.lists.pass_to_pass,
-                (_, Outcome::Missing) => &mut derived.gone,
-                (Outcome::Passed, Outcome::Failed | Outcome::Error) => {
+            (Some(before), Some(after)) => match list_kind(before, after) {
+                ListKind::FailToPass => &mut derived.lists.fail_to_pass,
+                ListKind::PassToPass => &mut derived.lists.pass_to_pass,
+                ListKind::Gone => &mut derived.gone,
+                ListKind::PassToFail => {
                     failed += 1;
                     &mut derived.pass_to_fail
                 }
-                (_, Outcome::Failed | Outcome::Error) => {
+                ListKind::FailBoth => {
                     failed += 1;
                     &mut derived.fail_both
                 }
-                _ => &mut derived.skipped,
+                ListKind::Skipped => &mut derived.skipped,
             },
             _ => &mut derived.unstable,
         };
@@ -118,6 +116,30 @@ pub fn derive_lists(pre: &[RunRecord], post: &[RunRecord]) -> Result<Derived, De
         });
     }
     Ok(derived)
+}
+
+/// What a test is by its outcomes before and after the gold patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ListKind {
+    FailToPass,
+    PassToPass,
+    PassToFail,
+    FailBoth,
+    Skipped,
+    Gone,
+}
+
+pub(crate) fn list_kind(before: Outcome, after: Outcome) -> ListKind {
+    match (before, after) {
+        (Outcome::Failed | Outcome::Error | Outcome::Missing, Outcome::Passed) => {
+            ListKind::FailToPass
+        }
+        (Outcome::Passed, Outcome::Passed) => ListKind::PassToPass,
+        (_, Outcome::Missing) => ListKind::Gone,
+        (Outcome::Passed, Outcome::Failed | Outcome::Error) => ListKind::PassToFail,
+        (_, Outcome::Failed | Outcome::Error) => ListKind::FailBoth,
+        _ => ListKind::Skipped,
+    }
 }
 
 /// The outcome of a test in all runs, if it is the same.

@@ -5,7 +5,10 @@ use std::path::Path;
 
 use super::Error;
 use super::apply::{Prepared, environment, prepare};
+use super::conditions;
+use super::load::with_load;
 use super::plan::{RunPlan, blank, run_key};
+use super::profile::{Axis, Setting};
 use super::reading::{REPORT_LIMIT, read_run, too_long};
 use super::record::{LogRef, Phase, RunOutcome, RunRecord};
 use super::records::{load, store_record};
@@ -141,7 +144,14 @@ fn tests(
         Mount { source: exchange, target: REPORT_FOLDER.to_owned(), writable: true },
     ];
     let layers: Vec<Layer> = image.layers.iter().chain(&record.layers).copied().collect();
-    let log = bench.runtime.run(Root::Layers(&layers), &spec, bench.cancel)?;
+    let without = conditions::apply(plan.profile, &mut spec, plan.tools);
+    let copies = match plan.profile.get(Axis::Load) {
+        Some(Setting::Load { copies }) => *copies,
+        _ => 1,
+    };
+    let mut log = with_load(bench, Root::Layers(&layers), &spec, copies)?;
+    log.gaps.extend(without);
+    log.gaps.sort();
 
     let size = held.metadata()?.len();
     let mut stream = Vec::new();

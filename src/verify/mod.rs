@@ -25,6 +25,7 @@ mod profile;
 mod reading;
 mod record;
 mod records;
+mod rules;
 mod verdict;
 
 pub use bound::upper_bound;
@@ -32,7 +33,7 @@ pub use derive::{DeriveError, Derived, derive_lists};
 pub use error::Error;
 pub use execute::execute;
 pub use judge::judge;
-pub use ladder::{RunRequest, wanted};
+pub use ladder::{RunRequest, combined_runs, wall_factor, wanted};
 pub use load::with_load;
 pub use near::{NearMiss, Nearness};
 pub use patch::{PatchedFile, patched_files, test_files};

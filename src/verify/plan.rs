@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::Error;
 use super::apply::Patch;
+use super::conditions::Tools;
 use super::patch::test_files;
 use super::profile::{Axis, Profile, Setting, TestOrder};
 use super::record::{LogRef, PatchName, Phase, RECORD_VERSION, RunOutcome, RunRecord};
@@ -34,6 +35,8 @@ pub struct RunPlan<'a> {
     pub alone: bool,
     /// The ids that a run of [`Phase::Collect`] found, in their order: other orders are made from them.
     pub collected: &'a [String],
+    /// What conditions are made with besides the runtime.
+    pub tools: &'a Tools,
     /// The test patch.
     pub test_patch: &'a [u8],
     /// The gold patch; applied in [`Phase::Post`] only.
@@ -64,6 +67,15 @@ impl RunPlan<'_> {
                 vec![Patch::new(PatchName::Gold, self.gold_patch), test]
             }
         }
+    }
+
+    /// The digests of the tools that the profile needs.
+    fn used_tools(&self) -> Result<BTreeMap<String, Digest>, Error> {
+        let Some(library) = &self.tools.faketime else { return Ok(BTreeMap::new()) };
+        if self.profile.get(Axis::Clock).is_none() {
+            return Ok(BTreeMap::new());
+        }
+        Ok([("libfaketime".to_owned(), Digest::of(fs_err::read(library)?))].into())
     }
 
     pub(crate) fn limits(&self) -> Limits {
@@ -138,6 +150,7 @@ pub fn record_key(record: &RunRecord, rebuild: &[String]) -> Result<Digest, crat
         "rebuild": rebuild,
         "run-hash": record.run_hash,
         "runner": record.runner,
+        "tools": record.tools,
         "profile": record.profile,
         "series": record.series,
         "repeat": record.repeat,
@@ -160,6 +173,7 @@ pub(crate) fn blank(image: &Image, plan: &RunPlan<'_>, key: Digest) -> Result<Ru
         image: image.key,
         run_hash: plan.spec.run_hash()?,
         runner: runner_digest(),
+        tools: plan.used_tools()?,
         patches: plan.patches().into_iter().map(|patch| patch.reference).collect(),
         layers: Vec::new(),
         command: Vec::new(),

@@ -40,6 +40,9 @@ fn outcome_of(log: &RunLog, plan: &RunPlan<'_>, report: &Report) -> Result<RunOu
     if log.disk_full {
         return Ok(RunOutcome::DiskFull);
     }
+    if log.output_full {
+        return Ok(RunOutcome::OutputFull);
+    }
     // A child of a test may have been killed for memory; what counts is whether the runner lived on.
     if log.oom_killed && report.process_exit.is_none() {
         return Ok(RunOutcome::Oom);

@@ -97,6 +97,8 @@ pub enum RunOutcome {
     Oom,
     /// Killed for the disk limit.
     DiskFull,
+    /// Killed for the limit of output.
+    OutputFull,
     /// A rebuild command failed.
     BuildFailed {
         /// Exit code, signal, timeout ...
@@ -140,6 +142,7 @@ impl RunOutcome {
             Self::Timeout => "timeout",
             Self::Oom => "oom",
             Self::DiskFull => "disk-full",
+            Self::OutputFull => "output-full",
             Self::BuildFailed { .. } => "build-failed",
             Self::PatchError { .. } => "patch-error",
             Self::EnvError { .. } => "env-error",
@@ -155,6 +158,9 @@ impl RunOutcome {
             Self::Timeout => "killed at the wall limit".to_owned(),
             Self::Oom => "killed at the memory limit".to_owned(),
             Self::DiskFull => "killed at the disk limit".to_owned(),
+            Self::OutputFull => {
+                "killed at the limit of output: it printed more than 1 GiB".to_owned()
+            }
             Self::BuildFailed { how, tail } => {
                 let last = tail.trim_end().lines().next_back().unwrap_or_default();
                 format!("the rebuild failed ({how}): {last}")
@@ -206,6 +212,9 @@ pub struct RunRecord {
     pub run_hash: Digest,
     /// Digest of the source of the runner that reported.
     pub runner: Digest,
+    /// What its conditions were made with besides the runtime, by name: mounted, not in the image.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tools: BTreeMap<String, Digest>,
     /// The patches, in the order of application.
     pub patches: Vec<PatchRef>,
     /// Layers over the image's that hold the patches and what was rebuilt.

@@ -107,6 +107,8 @@ pub enum Rule {
     TooFewRuns,
     /// The policy's two collections and its runs under other conditions.
     TooFewConditions,
+    /// A run that ran out of time counts once that was confirmed alone.
+    TimeoutIsUnconfirmed,
     /// The search for causes is done.
     CauseIsOpen,
     /// Runs that hallmark itself failed to make.

@@ -14,6 +14,7 @@ mod lock;
 mod manifest;
 mod net;
 mod quickstart;
+mod report;
 mod results;
 mod runtime;
 mod spec;

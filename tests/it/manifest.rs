@@ -135,6 +135,7 @@ impl Made {
         let lists = derive_lists(&of(Phase::Pre), &of(Phase::Post)).unwrap().lists;
         let policy = Policy::benchmark();
         let instance = InstanceInput {
+            tools_lock: None,
             instance: &self.split.instances[0],
             spec: &self.spec,
             base_lock: &self.base_lock,

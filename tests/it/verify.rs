@@ -1,8 +1,10 @@
 //! Runs in real containers, and the judge over records.
 
+mod climbing;
 mod judging;
 mod orders;
 pub(crate) mod support;
+mod world;
 
 use hallmark::base::Event;
 use hallmark::base::progress;

@@ -101,6 +101,9 @@ pub(crate) fn how_it_ended(log: &RunLog) -> String {
     if log.disk_full {
         return "it wrote more to disk than it may".to_owned();
     }
+    if log.output_full {
+        return "it printed more than it may".to_owned();
+    }
     match log.status {
         ExitStatus::Exited(code) => format!("exit code {code}"),
         ExitStatus::Signaled(signal) => format!("killed by signal {signal}"),

@@ -311,6 +311,7 @@ impl Embedded {
             timed_out: outcome.timed_out,
             oom_killed: group.oom_killed(),
             disk_full: outcome.disk_full,
+            output_full: outcome.output_full,
             wall: outcome.wall,
             cpu: group.cpu(),
             peak_memory: group.peak_memory(),
@@ -345,10 +346,11 @@ impl Embedded {
                 }
             }
         }
-        if log.status != ExitStatus::Exited(0) && !log.timed_out {
+        if log.status != ExitStatus::Exited(0) && !log.timed_out && !log.output_full {
             log.disk_full |= outcome.ended_over_disk();
         }
-        if !ended && !log.timed_out && !log.oom_killed && !log.disk_full {
+        let killed = log.timed_out || log.oom_killed || log.disk_full || log.output_full;
+        if !ended && !killed {
             return Err(Error::Launcher { message: "pid 1 ended without a report".to_owned() });
         }
         if spec.keep_upper && matches!(root, Root::Layers(_)) {

@@ -42,6 +42,7 @@ pub(super) struct Outcome {
     pub(super) frames: Vec<Frame>,
     pub(super) timed_out: bool,
     pub(super) disk_full: bool,
+    pub(super) output_full: bool,
     pub(super) wall: Duration,
     disk: Option<DiskWatch>,
     written: u64,
@@ -65,6 +66,7 @@ struct Stream {
 enum Reason {
     Wall,
     Disk,
+    Output,
     Cancelled,
 }
 
@@ -112,6 +114,7 @@ impl<'a> Watch<'a> {
             frames,
             timed_out: killed == Some(Reason::Wall),
             disk_full: killed == Some(Reason::Disk),
+            output_full: killed == Some(Reason::Output),
             wall: wall.unwrap_or_else(|| self.clock.elapsed()),
             disk: self.disk.take(),
             written: self.written,
@@ -194,6 +197,9 @@ impl<'a> Watch<'a> {
             return Some(Reason::Wall);
         }
         let written = self.written;
+        if self.spec.limits.output.is_some_and(|limit| written > limit) {
+            return Some(Reason::Output);
+        }
         self.disk.as_mut()?.is_over(written).then_some(Reason::Disk)
     }
 

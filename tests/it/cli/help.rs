@@ -4,7 +4,7 @@ use hallmark::cli::exit;
 
 use super::context::{TestContext, snapshot};
 
-const VERBS: [&[&str]; 15] = [
+const VERBS: [&[&str]; 16] = [
     &[],
     &["run"],
     &["lock"],
@@ -18,6 +18,7 @@ const VERBS: [&[&str]; 15] = [
     &["verify"],
     &["export"],
     &["audit"],
+    &["report"],
     &["doctor"],
     &["gc"],
 ];

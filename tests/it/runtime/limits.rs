@@ -116,7 +116,7 @@ fn a_flood_of_output_stops_at_the_disk_limit() {
     let mut spec = scaffold.sh("yes");
     spec.limits.disk = Some(16 << 20);
     let log = scaffold.run(&spec);
-    assert!(log.disk_full, "{log:?}");
+    assert!(log.disk_full && !log.output_full, "{log:?}");
     let size = fs_err::metadata(&log.stdout).unwrap().len();
     assert!(size > 16 << 20 && size < 512 << 20, "{size}");
 }
@@ -152,4 +152,21 @@ fn a_host_without_cgroups_runs_with_gaps() {
     assert!(log.success());
     assert_eq!(log.gaps, [Gap::MemoryLimit, Gap::PidsLimit, Gap::BlackHole]);
     assert!(log.cpu.is_some(), "counted by waiting");
+}
+
+#[test]
+fn a_flood_of_output_stops_at_its_own_limit() {
+    let Some(scaffold) = scaffold() else { return };
+    let mut spec = scaffold.sh("yes >&2 & exec yes");
+    spec.limits.output = Some(16 << 20);
+    let log = scaffold.run(&spec);
+    assert!(log.output_full && !log.disk_full && !log.success(), "{log:?}");
+    let size = |path| fs_err::metadata(path).unwrap().len();
+    let printed = size(&log.stdout) + size(&log.stderr);
+    assert!(printed > 16 << 20 && printed < 512 << 20, "{printed}");
+    spec.limits.output = None;
+    spec.limits.disk = None;
+    spec.limits.wall = std::time::Duration::from_millis(200);
+    let log = scaffold.run(&spec);
+    assert!(log.timed_out && !log.output_full, "{log:?}");
 }

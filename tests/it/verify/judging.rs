@@ -1,6 +1,6 @@
 //! The judge and the derivation of lists, over records made by hand.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hallmark::base::{Digest, canon};
 use hallmark::results::{Outcome, TestResult};
@@ -48,6 +48,7 @@ pub(crate) fn record(phase: Phase, repeat: u32, tests: &str) -> RunRecord {
         image: Digest::of("image"),
         run_hash: Digest::of("run"),
         runner: Digest::of("runner"),
+        tools: BTreeMap::new(),
         patches: Vec::new(),
         layers: Vec::new(),
         command: Vec::new(),
@@ -82,13 +83,19 @@ fn lists(fail: &[&str], pass: &[&str]) -> Lists {
     Lists { fail_to_pass: owned(fail), pass_to_pass: owned(pass) }
 }
 
-/// A policy that three runs can meet.
+/// The runs of both phases, and two collections.
 fn both(pre: &[RunRecord], post: &[RunRecord]) -> Vec<RunRecord> {
-    [pre, post].concat()
+    [&runs(Phase::Collect, &["", ""]), pre, post].concat()
 }
 
+/// A policy that three runs can meet.
 fn three() -> Policy {
-    Policy { name: "three".to_owned(), runs: 3, ..Policy::benchmark() }
+    Policy { name: "three".to_owned(), runs: 3, ..plain() }
+}
+
+/// The default in plain conditions only.
+fn plain() -> Policy {
+    Policy { axes: BTreeSet::new(), ..Policy::benchmark() }
 }
 
 /// Name, `pre` runs, `post` runs, the verdict and a rule among its reasons.
@@ -194,7 +201,15 @@ fn outcomes_of_runs_count_as_evidence() {
         let broken = if phase == Phase::Pre { &mut pre[1] } else { &mut post[1] };
         broken.outcome = outcome.clone();
         broken.tests.clear();
-        let verdict = judge(&lists(&["a"], &["b"]), &both(&pre, &post), &three());
+        let mut records = both(&pre, &post);
+        if outcome == RunOutcome::Timeout {
+            // It counts once it was confirmed.
+            let verdict = judge(&lists(&["a"], &["b"]), &records, &three());
+            assert_eq!(verdict.status, Status::Provisional);
+            assert!(verdict.reasons.iter().any(|one| one.rule == Rule::TimeoutIsUnconfirmed));
+            records.push(RunRecord { alone: true, ..post[1].clone() });
+        }
+        let verdict = judge(&lists(&["a"], &["b"]), &records, &three());
         assert_eq!(verdict.status, status, "{outcome:?}: {verdict:?}");
         if let Some(rule) = rule {
             assert!(verdict.reasons.iter().any(|reason| reason.rule == rule), "{verdict:?}");
@@ -206,7 +221,7 @@ fn outcomes_of_runs_count_as_evidence() {
 fn three_runs_and_missing_limits_are_provisional() {
     let pre = runs(Phase::Pre, &["a=f"; 3]);
     let mut post = runs(Phase::Post, &["a=p"; 3]);
-    let verdict = judge(&lists(&["a"], &[]), &both(&pre, &post), &Policy::default());
+    let verdict = judge(&lists(&["a"], &[]), &both(&pre, &post), &plain());
     assert_eq!((verdict.status, verdict.runs), (Status::Provisional, 3));
     assert!((verdict.bound - 0.631_597).abs() < 1e-6, "{}", verdict.bound);
     assert!(
@@ -221,11 +236,11 @@ fn three_runs_and_missing_limits_are_provisional() {
     assert_eq!(verdict.reasons[0].rule, Rule::NoMemoryLimit);
     // 29 clean runs meet the default.
     let post = runs(Phase::Post, &["a=p"; 29]);
-    let verdict = judge(&lists(&["a"], &[]), &both(&pre, &post), &Policy::default());
+    let verdict = judge(&lists(&["a"], &[]), &both(&pre, &post), &plain());
     assert_eq!((verdict.status, verdict.failures), (Status::Admitted, 0));
     assert!(verdict.bound < 0.1);
     assert!((verdict.bound - upper_bound(29, 0, 0.95)).abs() < f64::EPSILON);
-    let verdict = judge(&lists(&["a"], &[]), &[], &Policy::default());
+    let verdict = judge(&lists(&["a"], &[]), &[], &plain());
     assert_eq!((verdict.status, verdict.runs), (Status::Provisional, 0));
     assert_eq!(judge(&lists(&[], &["a"]), &both(&pre, &post), &three()).status, Status::Rejected);
 }

@@ -14,6 +14,7 @@ use hallmark::image::{self, Image, ImageConfig, PackRules};
 use hallmark::runtime::Workbench;
 use hallmark::runtime::embedded::Embedded;
 use hallmark::spec::{Commands, Dependencies, Parser, RunLimits, Setup, Spec, Test, TestFiles};
+use hallmark::verify::conditions::Tools;
 use hallmark::verify::{Phase, Profile, RunPlan, RunRecord, execute};
 
 /// The date of the repository.
@@ -171,6 +172,7 @@ impl Bench {
             profile,
             alone: false,
             collected,
+            tools: &Tools::default(),
             test_patch: test.as_bytes(),
             gold_patch: gold.as_bytes(),
             slots: 1,

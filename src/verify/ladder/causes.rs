@@ -1,0 +1,301 @@
+//! Why tests of an instance are unstable, as far as its runs tell, and the runs that would tell more.
+//!
+//! - A test that failed in some plain runs and not in all is flaky.
+//! - One that passed in all plain runs and failed under other conditions is followed there ([`super::search`]): when it does not
+//!   fail again under the same conditions, it is flaky; else it is sensitive.
+//! - One that failed in all plain runs is followed the other way round: what makes it pass?
+//!
+//! Tests that did the same in every run are searched for as one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::array::combined_runs;
+use super::evidence::{Evidence, Run, chosen_tests};
+use super::order::{in_order, order_search};
+use super::schedule::{FIRST_RUNS, RunRequest, requests};
+use super::search::{Search, Tally, Trials, best_probe, search};
+use crate::results::Outcome;
+use crate::verify::policy::Policy;
+use crate::verify::profile::{Axis, Profile, Setting, TestOrder};
+use crate::verify::record::Phase;
+use crate::verify::verdict::{Cause, OrderCause};
+
+/// What makes one test unstable; a test may have several.
+#[derive(Debug, Clone)]
+pub(crate) struct Finding {
+    /// Index among the expected tests.
+    pub(crate) test: usize,
+    pub(crate) cause: Cause,
+    /// Whether it fails in plain conditions and what is sought is what makes it pass.
+    pub(crate) inverse: bool,
+}
+
+/// What is known of causes.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// By test.
+    pub(crate) found: Vec<Finding>,
+    /// Tests that fail in every plain run and pass under no other conditions.
+    pub(crate) never: Vec<usize>,
+    /// Runs that would tell more, within the policy's bound.
+    pub(crate) asks: Vec<RunRequest>,
+    /// Runs that were made to find causes.
+    pub(crate) probes: u64,
+}
+
+/// Tests that did the same in every run.
+struct Group {
+    tests: Vec<usize>,
+    /// Whether a hit is a pass: they fail in plain conditions.
+    inverse: bool,
+    tallies: Vec<Tally>,
+}
+
+/// Reads the causes out of the runs.
+pub(crate) fn find(policy: &Policy, evidence: &Evidence<'_>) -> Findings {
+    let mut finder = Finder { policy, evidence, findings: Findings::default(), asks: Vec::new() };
+    finder.findings.probes = probes(policy, evidence);
+    let groups = finder.sort_out();
+    if !groups.is_empty() {
+        finder.follow(&groups);
+    }
+    let mut findings = finder.findings;
+    findings.found.sort_by_key(|finding| finding.test);
+    let budget = u64::from(policy.max_probes).saturating_sub(findings.probes);
+    let mut seen = BTreeSet::new();
+    finder.asks.retain(|ask| seen.insert(ask.clone()));
+    finder.asks.truncate(usize::try_from(budget).unwrap_or(usize::MAX));
+    findings.asks = finder.asks;
+    findings
+}
+
+/// Runs beyond the ladder's own.
+fn probes(policy: &Policy, evidence: &Evidence<'_>) -> u64 {
+    let combined = combined_runs(&policy.axes);
+    let planned: BTreeSet<&Profile> = evidence
+        .varied
+        .iter()
+        .map(|run| &run.record.profile)
+        .filter(|profile| combined.contains(profile))
+        .collect();
+    (evidence.varied.len() + evidence.chosen.len() - planned.len()) as u64
+}
+
+struct Finder<'e, 'a> {
+    policy: &'e Policy,
+    evidence: &'e Evidence<'a>,
+    findings: Findings,
+    asks: Vec<RunRequest>,
+}
+
+impl<'e, 'a> Finder<'e, 'a> {
+    /// Runs under other conditions that say something.
+    fn trials(&self) -> impl Iterator<Item = &'e Run<'a>> + use<'e, 'a> {
+        self.evidence.varied.iter().filter(|run| !run.waits && !run.given.is_plain())
+    }
+
+    fn found(&mut self, test: usize, cause: Cause) {
+        self.findings.found.push(Finding { test, cause, inverse: false });
+    }
+
+    /// Settles what plain runs and collections settle; the rest in groups.
+    fn sort_out(&mut self) -> Vec<Group> {
+        let evidence = self.evidence;
+        let plain: Vec<&Run<'_>> = evidence.counted().collect();
+        let first_runs = FIRST_RUNS.min(self.policy.runs).max(1) as usize;
+        let unstable_ids = evidence.unstable_ids();
+        let mut suspects: BTreeSet<usize> =
+            plain.iter().flat_map(|run| &run.fails).copied().collect();
+        suspects.extend(self.trials().flat_map(|run| &run.fails));
+        if !unstable_ids.is_empty() {
+            let known =
+                |test: &usize| unstable_ids.contains(evidence.expected[*test].known_as.as_str());
+            suspects.extend((0..evidence.expected.len()).filter(known));
+        }
+        let profiles = self.profiles();
+        let mut groups: BTreeMap<(bool, Vec<Tally>), Vec<usize>> = BTreeMap::new();
+        for test in suspects {
+            let known_as = evidence.expected[test].known_as.as_str();
+            let failed: Vec<&&Run<'_>> = plain.iter().filter(|run| run.failed(test)).collect();
+            if unstable_ids.contains(known_as) {
+                self.found(test, Cause::UnstableId);
+            } else if !failed.is_empty() && failed.len() < plain.len() {
+                // A session that came to its end did not know it: it went by another name.
+                let renamed = failed.iter().all(|run| {
+                    run.completed()
+                        && run.record.session_ended
+                        && run.outcome_of(known_as) == Outcome::Missing
+                });
+                self.found(test, if renamed { Cause::UnstableId } else { Cause::Flaky });
+            } else if failed.is_empty() || plain.len() >= first_runs {
+                let inverse = !failed.is_empty();
+                let tallies = self.tallies(&profiles, test, inverse);
+                groups.entry((inverse, tallies)).or_default().push(test);
+            } else {
+                self.findings.never.push(test);
+            }
+        }
+        groups
+            .into_iter()
+            .map(|((inverse, tallies), tests)| Group { tests, inverse, tallies })
+            .collect()
+    }
+
+    /// The conditions that runs were made under, sorted.
+    fn profiles(&self) -> Vec<&'e Profile> {
+        let profiles: BTreeSet<&Profile> = self.trials().map(|run| &run.given).collect();
+        profiles.into_iter().collect()
+    }
+
+    fn tallies(&self, profiles: &[&Profile], test: usize, inverse: bool) -> Vec<Tally> {
+        let mut tallies = vec![Tally::default(); profiles.len()];
+        for run in self.trials() {
+            let at = profiles.binary_search(&&run.given).expect("they are those of the trials");
+            if run.failed(test) == inverse {
+                tallies[at].misses += 1;
+            } else {
+                tallies[at].hits += 1;
+            }
+        }
+        tallies
+    }
+
+    fn follow(&mut self, groups: &[Group]) {
+        let profiles = self.profiles();
+        let mut suspects = Vec::new();
+        let mut masks = BTreeSet::new();
+        for group in groups {
+            let mut trials: Trials<'_> =
+                profiles.iter().copied().zip(group.tallies.iter().copied()).collect();
+            if group.inverse && trials.values().all(|tally| tally.hits == 0) {
+                self.findings.never.extend(&group.tests);
+                continue;
+            }
+            if group.inverse && self.ask_whether_always() {
+                let settings = Vec::new();
+                self.found_all(group, &Cause::NotIsolated { settings });
+                continue;
+            }
+            loop {
+                let (next, within) = search(&trials);
+                match next {
+                    Search::Nothing => break,
+                    Search::Chance => {
+                        self.found_all(group, &Cause::Flaky);
+                        break;
+                    }
+                    Search::Found(settings) => {
+                        if 2 * group.tests.len() >= self.evidence.expected.len() {
+                            masks.extend(settings.iter().map(Setting::axis));
+                        }
+                        self.found_settings(group, &settings);
+                        // There may be another cause, in runs that this one does not explain.
+                        trials.retain(|profile, _| !explains(&settings, profile));
+                    }
+                    Search::Try(profile) => {
+                        self.ask(profile);
+                        self.found_all(group, &Cause::NotIsolated { settings: within });
+                        break;
+                    }
+                    Search::Suspects(weighed) => {
+                        let harmless = trials
+                            .iter()
+                            .filter(|(_, tally)| tally.hits == 0)
+                            .flat_map(|(profile, _)| profile.settings().to_vec());
+                        suspects.push((weighed, harmless.collect()));
+                        self.found_all(group, &Cause::NotIsolated { settings: within });
+                        break;
+                    }
+                }
+            }
+        }
+        if let Some(profile) = best_probe(&suspects) {
+            self.ask(profile);
+        }
+        self.unmask(&masks);
+        self.findings.never.sort_unstable();
+    }
+
+    /// A test that mostly fails looks like one that always does: before what makes it pass is sought, it has to fail
+    /// in as many plain runs again. True while these are lacking.
+    fn ask_whether_always(&mut self) -> bool {
+        let plain = Profile::plain();
+        let runs = 2 * FIRST_RUNS;
+        let lacking = requests(self.evidence, Phase::Post, &plain, 0, runs);
+        let open = !lacking.is_empty();
+        self.asks.extend(lacking);
+        open
+    }
+
+    fn found_all(&mut self, group: &Group, cause: &Cause) {
+        let finding =
+            |test: &usize| Finding { test: *test, cause: cause.clone(), inverse: group.inverse };
+        self.findings.found.extend(group.tests.iter().map(finding));
+    }
+
+    fn ask(&mut self, profile: Profile) {
+        self.asks.push(RunRequest::next(self.evidence, Phase::Post, profile));
+    }
+
+    fn found_settings(&mut self, group: &Group, settings: &[Setting]) {
+        let settings = settings.to_vec();
+        match settings.as_slice() {
+            _ if group.inverse => self.found_all(group, &Cause::Needs { settings }),
+            [Setting::Order { order }] => {
+                let order = order.clone();
+                self.found_order(group, &settings, &order);
+            }
+            _ => self.found_all(group, &Cause::Sensitive { settings, order: None }),
+        }
+    }
+
+    fn found_order(&mut self, group: &Group, settings: &[Setting], order: &TestOrder) {
+        let evidence = self.evidence;
+        let known_as = |test: usize| evidence.expected[test].known_as.clone();
+        let runs: BTreeMap<&[String], &Run<'_>> = evidence
+            .chosen
+            .iter()
+            .filter(|run| !run.waits && run.record.profile.settings().len() == 1)
+            .filter_map(|run| Some((chosen_tests(&run.record.profile)?, run)))
+            .collect();
+        let passed = |tests: &[String], test: &str| {
+            runs.get(tests).map(|run| run.outcome_of(test).satisfies())
+        };
+        let tests: Vec<String> = group.tests.iter().map(|test| known_as(*test)).collect();
+        let plain = evidence.ids();
+        let search = order_search(&tests, plain, &in_order(plain, order), passed);
+        for ask in search.asks {
+            self.ask(Profile::of([Setting::Order { order: TestOrder::Only { tests: ask } }]));
+        }
+        for test in &group.tests {
+            let order = search.known.get(&known_as(*test)).cloned();
+            let order = Some(order.unwrap_or(OrderCause::NotFound));
+            self.found(*test, Cause::Sensitive { settings: settings.to_vec(), order });
+        }
+    }
+
+    /// A condition under which most tests fail hides what else its combined runs would have shown: they are made again
+    /// without it.
+    fn unmask(&mut self, masks: &BTreeSet<Axis>) {
+        if masks.is_empty() {
+            return;
+        }
+        for combined in combined_runs(&self.policy.axes) {
+            let axes = combined.axes();
+            let left = combined.only(&axes.difference(masks).copied().collect());
+            let made = |run: &Run<'_>| run.record.profile == left;
+            if axes.is_disjoint(masks) || left.is_plain() || self.evidence.varied.iter().any(made) {
+                continue;
+            }
+            self.ask(left);
+        }
+    }
+}
+
+/// Whether a cause that was found explains hits under a profile: it has all the settings, or a single one's axis.
+fn explains(settings: &[Setting], profile: &Profile) -> bool {
+    match settings {
+        [only] => profile.get(only.axis()).is_some(),
+        _ => settings.iter().all(|setting| profile.settings().contains(setting)),
+    }
+}
