@@ -38,3 +38,9 @@ pub use model::{
 pub use names::{is_file_name, normalize_package_name};
 pub use parse::parse;
 pub use schema::{base_schema, schema};
+
+// Other files that people write in TOML are read in the same way.
+pub(crate) use names::nearest;
+pub(crate) use raw::{Count, Duration, number};
+pub(crate) use reader::{Located, Place, Raw, Reader, inherit, raw_table};
+pub(crate) use schema::generate;

@@ -61,7 +61,7 @@ pub(super) fn path_fault(path: &str) -> Option<&'static str> {
 }
 
 /// The known name that is nearest to `name`, if one is near enough to be meant.
-pub(super) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     // Short names are near to everything; one edit per three letters is what typos look like.
     let limit = (name.chars().count() / 3).max(1);
     known

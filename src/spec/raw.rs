@@ -307,7 +307,7 @@ impl JsonSchema for Size {
 
 /// Seconds.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Duration(pub(super) f64);
+pub(crate) struct Duration(pub(crate) f64);
 
 impl Raw for Duration {
     fn read(value: &DeValue<'_>, place: &Place, reader: &mut Reader<'_>) -> Option<Self> {
@@ -370,7 +370,7 @@ impl JsonSchema for Cores {
 
 /// A whole number, not negative.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Count(pub(super) u64);
+pub(crate) struct Count(pub(crate) u64);
 
 impl Raw for Count {
     fn read(value: &DeValue<'_>, place: &Place, reader: &mut Reader<'_>) -> Option<Self> {
@@ -401,7 +401,7 @@ impl JsonSchema for Count {
 }
 
 /// A finite number that is not negative.
-fn number(value: &DeValue<'_>, place: &Place, reader: &mut Reader<'_>) -> Option<f64> {
+pub(crate) fn number(value: &DeValue<'_>, place: &Place, reader: &mut Reader<'_>) -> Option<f64> {
     let read: Option<f64> = match value {
         DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str().parse().ok(),
         DeValue::Float(float) => float.as_str().parse().ok(),

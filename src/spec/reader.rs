@@ -15,7 +15,7 @@ use super::names::nearest;
 
 /// Where a value stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// Index into the reader's files.
     file: usize,
     span: Range<usize>,
@@ -23,13 +23,13 @@ pub(super) struct Place {
 
 /// A value and its place.
 #[derive(Debug, Clone)]
-pub(super) struct Located<T> {
-    pub(super) value: T,
-    pub(super) place: Place,
+pub(crate) struct Located<T> {
+    pub(crate) value: T,
+    pub(crate) place: Place,
 }
 
 /// Collects the faults of the files that one spec is made of.
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     files: Vec<&'a SpecFile>,
     errors: SpecErrors,
     /// The keys down to what is being read.
@@ -39,7 +39,7 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             files: Vec::new(),
             errors: SpecErrors::default(),
@@ -50,7 +50,7 @@ impl<'a> Reader<'a> {
 
     /// Parses one more file. The second value says whether it is well-formed TOML; what could be read of
     /// a broken file is read all the same.
-    pub(super) fn file<T: Raw + Default>(&mut self, file: &'a SpecFile) -> (T, bool) {
+    pub(crate) fn file<T: Raw + Default>(&mut self, file: &'a SpecFile) -> (T, bool) {
         self.files.push(file);
         let index = self.files.len() - 1;
         let (table, errors) = DeTable::parse_recoverable(&file.text);
@@ -70,11 +70,11 @@ impl<'a> Reader<'a> {
     }
 
     /// The start of a file, for what is missing.
-    pub(super) fn start_of(file: usize) -> Place {
+    pub(crate) fn start_of(file: usize) -> Place {
         Place { file, span: 0..0 }
     }
 
-    pub(super) fn fault(&mut self, place: &Place, message: impl AsRef<str>, hint: impl AsRef<str>) {
+    pub(crate) fn fault(&mut self, place: &Place, message: impl AsRef<str>, hint: impl AsRef<str>) {
         let file = self.files[place.file];
         self.errors.push(file, place.span.clone(), message.as_ref(), hint.as_ref());
     }
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
         self.fault(&Place { file: place.file, span }, message, hint);
     }
 
-    pub(super) fn finish<T>(self, value: Option<T>) -> Result<T, SpecErrors> {
+    pub(crate) fn finish<T>(self, value: Option<T>) -> Result<T, SpecErrors> {
         self.errors.into_result(value)
     }
 
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reports that a key is missing, unless what stands there was reported already.
-    pub(super) fn missing(&mut self, place: &Place, key: &str, hint: impl AsRef<str>) {
+    pub(crate) fn missing(&mut self, place: &Place, key: &str, hint: impl AsRef<str>) {
         if !self.is_broken(key) {
             self.fault(place, format!("`{key}` is missing"), hint);
         }
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reports that a value is not of the kind that `expected` names.
-    pub(super) fn wrong_type(
+    pub(crate) fn wrong_type(
         &mut self,
         value: &DeValue<'_>,
         place: &Place,
@@ -139,7 +139,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the table's keys through `read`, after refusing those that are not in `known`.
-    pub(super) fn table<'v>(
+    pub(crate) fn table<'v>(
         &mut self,
         value: &'v DeValue<'v>,
         place: &Place,
@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads one key of a table, if it is there.
-    pub(super) fn field<T: Raw>(
+    pub(crate) fn field<T: Raw>(
         &mut self,
         table: &DeTable<'_>,
         key: &str,
@@ -210,7 +210,7 @@ fn kind(value: &DeValue<'_>) -> &'static str {
 }
 
 /// A value that can be read from TOML; faults go to the reader.
-pub(super) trait Raw: Sized {
+pub(crate) trait Raw: Sized {
     /// Reads `value`, or reports why not.
     fn read(value: &DeValue<'_>, place: &Place, reader: &mut Reader<'_>) -> Option<Self>;
 
@@ -222,7 +222,7 @@ pub(super) trait Raw: Sized {
 }
 
 /// [`Raw::over`] for a key that may be absent.
-pub(super) fn inherit<T: Raw>(
+pub(crate) fn inherit<T: Raw>(
     upper: Option<Located<T>>,
     below: Option<Located<T>>,
 ) -> Option<Located<T>> {
@@ -325,18 +325,18 @@ macro_rules! raw_table {
             $( $(#[doc = $doc])+ pub(super) $field: Option<Located<$type>>, )+
         }
 
-        impl $crate::spec::reader::Raw for $name {
+        impl $crate::spec::Raw for $name {
             fn read(
                 value: &::toml::de::DeValue<'_>,
-                place: &$crate::spec::reader::Place,
-                reader: &mut $crate::spec::reader::Reader<'_>,
+                place: &$crate::spec::Place,
+                reader: &mut $crate::spec::Reader<'_>,
             ) -> Option<Self> {
                 let table = reader.table(value, place, &[$($key),+])?;
                 Some(Self { $( $field: reader.field(table, $key, place), )+ })
             }
 
             fn over(self, below: Self) -> Self {
-                Self { $( $field: $crate::spec::reader::inherit(self.$field, below.$field), )+ }
+                Self { $( $field: $crate::spec::inherit(self.$field, below.$field), )+ }
             }
         }
 
@@ -365,7 +365,7 @@ macro_rules! raw_table {
         }
     };
 }
-pub(super) use raw_table;
+pub(crate) use raw_table;
 
 /// In the schema a located value is the value.
 impl<T: schemars::JsonSchema> schemars::JsonSchema for Located<T> {

@@ -14,7 +14,8 @@ pub fn base_schema() -> serde_json::Value {
     generate::<RawBase>("Hallmark base image")
 }
 
-fn generate<T: schemars::JsonSchema>(title: &str) -> serde_json::Value {
+/// The schema of a raw table.
+pub(crate) fn generate<T: schemars::JsonSchema>(title: &str) -> serde_json::Value {
     let mut schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<T>();
     schema.insert("title".to_owned(), title.into());
     schema.into()
