@@ -112,7 +112,7 @@ fn tests(
     output: &Path,
 ) -> Result<RunRecord, Error> {
     let options = Options {
-        test_timeout: plan.spec.limits.test_timeout,
+        test_timeout: plan.patience(plan.spec.limits.test_timeout),
         continue_on_collection_errors: plan.spec.test.continue_on_collection_errors,
         black_hole: Some(BLACK_HOLE_DEVICE.to_owned()),
         collect_only: plan.phase == Phase::Collect,

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::Error;
 use super::apply::Patch;
 use super::conditions::Tools;
+use super::ladder::wall_factor;
 use super::patch::test_files;
 use super::profile::{Axis, Profile, Setting, TestOrder};
 use super::record::{LogRef, PatchName, Phase, RECORD_VERSION, RunOutcome, RunRecord};
@@ -78,6 +79,11 @@ impl RunPlan<'_> {
         Ok([("libfaketime".to_owned(), Digest::of(fs_err::read(library)?))].into())
     }
 
+    /// A limit of time in seconds under the run's conditions: with less processor, tests may take longer.
+    pub(crate) fn patience(&self, seconds: f64) -> f64 {
+        seconds * wall_factor(self.profile, self.spec.limits.cpus)
+    }
+
     pub(crate) fn limits(&self) -> Limits {
         let limits = &self.spec.limits;
         Limits {
@@ -85,7 +91,8 @@ impl RunPlan<'_> {
             memory: Some(limits.memory),
             pids: Some(limits.pids),
             shm: limits.shm,
-            wall: Duration::try_from_secs_f64(limits.timeout).unwrap_or(Duration::MAX),
+            wall: Duration::try_from_secs_f64(self.patience(limits.timeout))
+                .unwrap_or(Duration::MAX),
             ..Limits::default()
         }
     }
