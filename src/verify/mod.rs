@@ -38,7 +38,7 @@ pub use load::with_load;
 pub use near::{NearMiss, Nearness};
 pub use patch::{PatchedFile, patched_files, test_files};
 pub use plan::{RunPlan, record_key, run_key};
-pub use policy::{Policy, Remedy};
+pub use policy::{Policy, PolicyErrors, Remedy, policy_schema};
 pub use profile::{Axis, Clock, Cpu, Profile, Setting, TestOrder};
 pub use record::{LogRef, PatchName, PatchRef, Phase, RECORD_VERSION, RunOutcome, RunRecord};
 pub use records::{LogKind, load, log_path};

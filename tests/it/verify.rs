@@ -2,6 +2,7 @@
 
 mod climbing;
 mod judging;
+mod policy;
 mod orders;
 pub(crate) mod support;
 mod world;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::profile::Axis;
+use crate::verify::profile::Axis;
 
 /// What is done about a test that does not always pass.
 #[derive(
