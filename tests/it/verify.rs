@@ -1,6 +1,7 @@
 //! Runs in real containers, and the judge over records.
 
 mod climbing;
+mod conditions;
 mod judging;
 mod policy;
 mod orders;

@@ -31,6 +31,7 @@ pub(crate) struct Bench {
     pub(crate) cancel: Cancel,
     pub(crate) image: Image,
     pub(crate) id: InstanceId,
+    pub(crate) tools: Tools,
 }
 
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
@@ -94,7 +95,7 @@ impl Bench {
             created: DATE,
         };
         let id = InstanceId::try_from("owner__name-1".to_owned()).unwrap();
-        Some(Self { folder, store, runtime, cancel, image, id })
+        Some(Self { folder, store, runtime, cancel, image, id, tools: Tools::default() })
     }
 
     /// One run.
@@ -172,7 +173,7 @@ impl Bench {
             profile,
             alone: false,
             collected,
-            tools: &Tools::default(),
+            tools: &self.tools,
             test_patch: test.as_bytes(),
             gold_patch: gold.as_bytes(),
             slots: 1,
