@@ -4,6 +4,7 @@
 
 mod attacks;
 mod basics;
+mod clock;
 mod conditions;
 mod killed;
 mod limits;

@@ -301,3 +301,54 @@ fn all_at_once() {
     let log = run_over(&scaffold, top, &spec);
     assert_eq!(stdout(&log), "1000\nx\nrefused\n1\n64\na-b\n", "{}", stderr(&log));
 }
+
+#[test]
+fn load_is_the_same_command_at_the_same_time() {
+    let Some(scaffold) = scaffold() else { return };
+    let shared = scaffold.output();
+    let fifo = shared.join("fifo");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &fifo,
+        rustix::fs::FileType::Fifo,
+        rustix::fs::Mode::from_raw_mode(0o666),
+        0,
+    )
+    .unwrap();
+    let own = scaffold.output();
+    fs_err::write(own.join("given"), "text\n").unwrap();
+    let mount = |source: &Path, target: &str, writable| hallmark::runtime::Mount {
+        source: source.to_owned(),
+        target: target.to_owned(),
+        writable,
+    };
+    // Each says that it is there, and the first to read two of them lets all go on.
+    let mut spec =
+        scaffold.sh("cat /own/given; rm /own/given; echo here > /shared/fifo; sleep 0.5");
+    spec.mounts = vec![mount(&shared, "/shared", false), mount(&own, "/own", true)];
+    let reader = std::thread::spawn(move || {
+        let file = fs_err::OpenOptions::new().read(true).write(true).open(fifo).unwrap();
+        let mut lines = std::io::BufRead::lines(std::io::BufReader::new(file));
+        // Four writers, of which three are done only when the run is.
+        (0..4).map(|_| lines.next().unwrap().unwrap()).collect::<Vec<_>>()
+    });
+    let reporter: hallmark::base::SharedReporter =
+        std::sync::Arc::new(hallmark::base::progress::Silent);
+    let cancel = Cancel::new();
+    let bench = hallmark::runtime::Workbench {
+        store: &scaffold.store,
+        runtime: &scaffold.runtime,
+        reporter: &reporter,
+        cancel: &cancel,
+    };
+    let log = hallmark::verify::with_load(bench, Root::Layers(&scaffold.layers), &spec, 4).unwrap();
+    assert!(log.success() && !log.gaps.contains(&Gap::Load), "{log:?} {}", stderr(&log));
+    assert_eq!(stdout(&log), "text\n", "its own output alone");
+    assert_eq!(reader.join().unwrap(), ["here"; 4]);
+    let left: Vec<_> = fs_err::read_dir(scaffold.store.scratch())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| !name.starts_with("runtime-"))
+        .collect();
+    assert_eq!(left, Vec::<String>::new());
+}
