@@ -86,14 +86,24 @@ fn clipped(id: &str) -> Option<(&str, &str)> {
     Some((&id[..id.floor_char_boundary(KEPT[0])], &id[id.ceil_char_boundary(id.len() - KEPT[1])..]))
 }
 
-/// An id as code: escapes marked, so that they cannot be taken for the id's own backslashes; a very long one
+/// An id as code, which may be broken after `::`: escapes marked, so that they cannot be taken for the id's own backslashes; a very long one
 /// by its ends, its length and its digest.
 pub(super) struct Id<'a>(pub(super) &'a str);
 
 impl Render for Id<'_> {
     fn render_to(&self, out: &mut String) {
         out.push_str("<code>");
-        render_name(out, self.0);
+        let whole = clipped(self.0).is_none();
+        for (at, part) in self.0.split("::").enumerate() {
+            if !whole {
+                render_name(out, self.0);
+                break;
+            }
+            if at > 0 {
+                out.push_str("::<wbr>");
+            }
+            render_characters(out, part);
+        }
         out.push_str("</code>");
     }
 }

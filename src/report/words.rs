@@ -32,11 +32,11 @@ pub(super) fn status(status: Status) -> &'static str {
     }
 }
 
-/// A list by the field's name for it.
+/// A list by the field's short name for it.
 pub(super) fn list(list: ListName) -> &'static str {
     match list {
-        ListName::FailToPass => "FAIL_TO_PASS",
-        ListName::PassToPass => "PASS_TO_PASS",
+        ListName::FailToPass => "F2P",
+        ListName::PassToPass => "P2P",
         ListName::Neither => "neither",
     }
 }
@@ -239,7 +239,7 @@ pub(super) fn warning(warning: &Warning) -> (String, &[String]) {
 /// A policy in sentences.
 pub fn policy(policy: &Policy) -> Vec<String> {
     let mut said = vec![format!(
-        "{} after the gold patch and {} before it; bounds are one-sided, {:.0} % confidence.",
+        "{} after the gold patch and {} before it, bounds at {:.0} % confidence.",
         counted(policy.runs as usize, "clean plain run", "clean plain runs"),
         policy.pre_runs,
         policy.confidence * 100.0,

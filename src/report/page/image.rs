@@ -131,20 +131,22 @@ fn bar(layers: &[LayerSize]) -> Markup {
 
 fn by_part(layers: &[LayerSize]) -> Markup {
     html! {
-        table.small {
-            thead { tr {
-                th scope="col" { "Part" }
-                th.n scope="col" { "Layers" }
-                th.n scope="col" { "Size" }
-                th.n scope="col" { "Compressed" }
-            } }
-            tbody {
-                @for (part, count, size, compressed) in parts(layers) {
-                    tr {
-                        th scope="row" { span.key { i class=(class(part)) {} " " (part.as_str()) } }
-                        td.n { (thousands(count)) }
-                        td.n { (byte_size(size)) }
-                        td.n { @if let Some(size) = compressed { (byte_size(size)) } @else { "–" } }
+        div.wide tabindex="0" role="region" aria-label="Image size by part" {
+            table.small {
+                thead { tr {
+                    th scope="col" { "Part" }
+                    th.n scope="col" { "Layers" }
+                    th.n scope="col" { "Size" }
+                    th.n scope="col" { "Compressed" }
+                } }
+                tbody {
+                    @for (part, count, size, compressed) in parts(layers) {
+                        tr {
+                            th scope="row" { span.key { i class=(class(part)) {} " " (part.as_str()) } }
+                            td.n { (thousands(count)) }
+                            td.n { (byte_size(size)) }
+                            td.n { @if let Some(size) = compressed { (byte_size(size)) } @else { "–" } }
+                        }
                     }
                 }
             }

@@ -20,17 +20,19 @@ pub(super) fn section(input: &ReportInput) -> Markup {
             }
             div.wide tabindex="0" role="region" aria-labelledby="instances" {
                 table.sortable #table {
-                    caption { "One row an instance. Bound: upper limit of the rate of failing gold runs." }
+                    caption {
+                        "Before and after: runs without and with the gold patch that count. Bound: upper limit of the rate of failing gold runs. F2P, P2P: FAIL_TO_PASS and PASS_TO_PASS tests."
+                    }
                     thead {
                         tr {
                             th scope="col" { "Instance" }
                             th scope="col" { "Verdict" }
-                            th.n scope="col" { "Runs before" }
-                            th.n scope="col" { "Runs after" }
+                            th.n scope="col" { "Before" }
+                            th.n scope="col" { "After" }
                             th.n scope="col" { "Failed" }
                             th.n scope="col" { "Bound" }
-                            th.n scope="col" { "F2P" }
-                            th.n scope="col" { "P2P" }
+                            th.n scope="col" { abbr title="FAIL_TO_PASS" { "F2P" } }
+                            th.n scope="col" { abbr title="PASS_TO_PASS" { "P2P" } }
                             th.n scope="col" { "Set aside" }
                             th.n scope="col" { "Unstable" }
                             th.n scope="col" { "Slowest run" }

@@ -57,12 +57,18 @@ pub(super) fn section(input: &ReportInput) -> Markup {
                 div { dt { "Runs at once" } dd { (input.slots) } }
                 div { dt { "Unstable tests" } dd { (thousands(unstable)) } }
             }
-            h3 { "Policy: " (visible(&input.policy.name)) }
-            p.prose { (policy(&input.policy).join(" ")) }
+            @let said = policy(&input.policy);
+            details.prose {
+                summary {
+                    "Policy " b { (visible(&input.policy.name)) } ": "
+                    (said.first().map(String::as_str).unwrap_or_default())
+                }
+                ul { @for sentence in said.iter().skip(1) { li { (sentence) } } }
+            }
             @if !input.gaps.is_empty() {
-                h3 { "What the host could not give" }
-                ul {
-                    @for gap in &input.gaps { li { (words::gap(gap)) } }
+                p.notice {
+                    "The host could not give everything to every run: "
+                    (input.gaps.iter().map(words::gap).collect::<Vec<_>>().join("; ")) "."
                 }
             }
         }

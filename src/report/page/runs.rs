@@ -91,7 +91,7 @@ fn line(context: Context<'_>, group: &Group<'_>) -> Markup {
             }
             td { (words::phase(run.phase)) }
             td { (conditions_of(run)) }
-            td { (story(context, run)) }
+            td.story { (story(context, run)) }
             td.n { (range(&group.runs, |run| Some(run.wall), |wall| seconds(*wall))) }
             td.n { (range(&group.runs, |run| run.cpu, |cpu| seconds(*cpu))) }
             td.n { (range(&group.runs, |run| run.peak_memory, |memory| byte_size(*memory))) }
@@ -156,13 +156,18 @@ fn range<T: PartialOrd>(
             }
         });
     }
-    ends.map_or_else(
-        || "–".to_owned(),
-        |(low, high)| {
-            let (low, high) = (text(&low), text(&high));
-            if low == high { low } else { format!("{low} – {high}") }
-        },
-    )
+    ends.map_or_else(|| "–".to_owned(), |(low, high)| between(&text(&low), &text(&high)))
+}
+
+/// Two texts with units; a common unit is written once.
+fn between(low: &str, high: &str) -> String {
+    if low == high {
+        return low.to_owned();
+    }
+    match (low.rsplit_once(' '), high.rsplit_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other => format!("{number}–{high}"),
+        _ => format!("{low} – {high}"),
+    }
 }
 
 /// What ran under other conditions, as the verdict counts it; told where the host lacked something.
@@ -216,5 +221,17 @@ fn network(context: Context<'_>) -> Markup {
             }
             (parts::beyond(tests.len(), context.scale.listed.min(100)))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_common_unit_is_written_once() {
+        assert_eq!(between("1.20 s", "1.20 s"), "1.20 s");
+        assert_eq!(between("1.20 s", "1.31 s"), "1.20–1.31 s");
+        assert_eq!(between("9.9 s", "12 min"), "9.9 s – 12 min");
     }
 }
