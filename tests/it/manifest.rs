@@ -30,9 +30,9 @@ fn the_committed_schema_is_that_of_the_code() {
 }
 
 /// A split of one instance, verified.
-struct Made {
-    bench: Bench,
-    spec: Spec,
+pub(crate) struct Made {
+    pub(crate) bench: Bench,
+    pub(crate) spec: Spec,
     split: Split,
     base_lock: BaseLock,
     env_lock: EnvLock,
@@ -42,7 +42,7 @@ struct Made {
 }
 
 impl Made {
-    fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         let bench = Bench::new(&[("lib.py", "x = 1\n")])?;
         let store = &bench.store;
         let gold = "diff --git a/lib.py b/lib.py\n--- a/lib.py\n+++ b/lib.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n";
@@ -128,7 +128,7 @@ impl Made {
         &self.bench.store
     }
 
-    fn manifest(&self) -> Manifest {
+    pub(crate) fn manifest(&self) -> Manifest {
         let of = |phase: Phase| -> Vec<RunRecord> {
             self.runs.iter().filter(|run| run.phase == phase).cloned().collect()
         };

@@ -1,5 +1,8 @@
 //! The HTML report over records made by hand: what it says, that nothing in it can run or hide, its size, and how a browser takes it.
 
+mod browser;
+mod chromium;
+mod gathered;
 mod page;
 mod sample;
 mod size;

@@ -20,7 +20,7 @@ fn every_section_is_there() {
     for text in [
         "Gold runs of demo",
         "admitted with quarantine",
-        "Policy: benchmark",
+        "Policy <b>benchmark</b>: 29 clean plain runs",
         "29 clean plain runs after the gold patch and 3 before it",
         "no processor share",
         "rejects</span> 2 FAIL_TO_PASS tests fail after",

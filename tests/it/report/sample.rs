@@ -480,6 +480,9 @@ fn rejected() -> hallmark::report::InstanceReport {
         runs: 9,
         failures: 9,
         bound: 1.0,
+        unstable: Vec::new(),
+        groups: Vec::new(),
+        quarantined: Vec::new(),
         cost: Cost { runs: 18, wall: 161.0 },
         missing: vec![
             MissingTest {
