@@ -26,7 +26,7 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     let session = Session::open(settings)?;
     let board = session.board(&args.selection)?;
     let pipeline = session.pipeline(Locks::Demand);
-    let plan = args.gold.plan(&args.selection.split)?;
+    let plan = args.gold.plan(&session.project, &args.selection.split)?;
     report_failures(settings, plan.execute(&pipeline, &board))?;
     let output = settings.working_dir().join(&args.output);
     let images = pipeline.export_layout(&board, &output.join("oci"))?;

@@ -1,7 +1,6 @@
 //! Which gold runs a verb makes and what they are judged by: options that several verbs have.
 
-use super::session::Session;
-use crate::pipeline::{Board, Done, Goal, Pipeline, Verification};
+use crate::pipeline::{Board, Done, Goal, Pipeline, Project, Verification};
 use crate::verify::Policy;
 
 /// What gold runs are made.
@@ -24,8 +23,8 @@ pub(crate) struct Plan {
 
 impl Gold {
     /// Reads the policy.
-    pub(crate) fn plan(&self, split: &str) -> anyhow::Result<Plan> {
-        let policy = Session::policy(self.policy.as_deref(), split)?;
+    pub(crate) fn plan(&self, project: &Project, split: &str) -> anyhow::Result<Plan> {
+        let policy = project.policy(self.policy.as_deref(), split)?;
         let verification = Verification { policy, series: String::new() };
         Ok(Plan { verification, runs: self.runs })
     }

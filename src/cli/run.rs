@@ -34,7 +34,7 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     let session = Session::open(settings)?;
     let board = session.board(&args.selection)?;
     let pipeline = session.pipeline(if args.locked { Locks::Demand } else { Locks::Write });
-    let plan = args.gold.plan(&args.selection.split)?;
+    let plan = args.gold.plan(&session.project, &args.selection.split)?;
     let done = plan.execute(&pipeline, &board);
     let verdicts = board.verdicts(plan.policy())?;
     table::verdicts(settings.printer, &verdicts);

@@ -10,7 +10,6 @@ use crate::net::Client;
 use crate::pipeline::{self, Done, Locks, Pipeline, Project};
 use crate::runtime::Workbench;
 use crate::runtime::embedded::Embedded;
-use crate::verify::Policy;
 
 /// Everything open.
 pub(crate) struct Session<'a> {
@@ -48,17 +47,6 @@ impl<'a> Session<'a> {
             locks,
             mirrors: self.settings.mirrors.as_deref(),
         }
-    }
-
-    /// The policy by its name.
-    pub(crate) fn policy(choice: Option<&str>, _split: &str) -> anyhow::Result<Policy> {
-        Ok(match choice {
-            None | Some("benchmark") => Policy::benchmark(),
-            Some("quick") => Policy::quick(),
-            Some("training") => Policy::training(),
-            Some("release") => Policy::release(),
-            Some(other) => anyhow::bail!("there is no policy `{other}`"),
-        })
     }
 
     /// Reads the selected part of a split.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::Kind;
+use crate::verify::{Policy, PolicyErrors};
 
 /// More names than this are not read.
 const SHOWN: usize = 10;
@@ -57,6 +58,15 @@ pub enum Error {
         /// Which.
         id: String,
     },
+    /// No such policy.
+    #[error("there is no policy `{name}`")]
+    NoPolicy {
+        /// What was asked for.
+        name: String,
+    },
+    /// A policy is wrong.
+    #[error(transparent)]
+    Policy(#[from] PolicyErrors),
     /// No verification was begun that could be gone on with.
     #[error("no verification of `{split}` was begun since this manifest")]
     NothingToResume {
@@ -157,9 +167,13 @@ impl Error {
                 repo.replace('/', "__")
             )),
             Self::NotCollected { .. } => Some("compute them with `hallmark collect`".into()),
+            Self::NoPolicy { .. } => Some(format!(
+                "name a TOML file with `[admission]`, or one of {}",
+                Policy::PRESETS.join(", ")
+            )),
             Self::NothingToResume { .. } => Some("begin one: leave out --resume".into()),
             Self::NewerFile { .. } => Some("update hallmark".into()),
-            Self::Io(_) | Self::Base(_) | Self::Leak { .. } => None,
+            Self::Io(_) | Self::Base(_) | Self::Leak { .. } | Self::Policy(_) => None,
             Self::NoFile { .. } => Some("paths are taken from the working folder".into()),
             Self::NoInstance { known, .. } => Some(match known.get(..SHOWN) {
                 Some(first) => {

@@ -51,6 +51,8 @@ impl Error {
             | Self::NoMirror { .. }
             | Self::NotCollected { .. }
             | Self::NothingToResume { .. }
+            | Self::NoPolicy { .. }
+            | Self::Policy(_)
             | Self::NewerFile { .. }
             | Self::NotLocked { .. }
             | Self::Spec(_)

@@ -1,9 +1,11 @@
 //! The folder a user works in: `specs/`, `lockfiles/`, `images/`.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::Error;
 use crate::dataset::{self, Split};
+use crate::verify::Policy;
 
 /// Where the hand-written and machine-written files are.
 #[derive(Debug, Clone)]
@@ -63,6 +65,30 @@ impl Project {
             return Err(Error::NoSplit { name: name.to_owned(), known: self.known_splits() });
         }
         Ok(dataset::load(&path)?)
+    }
+
+    /// What an admission of a split asks for: a preset, a file, or without a `choice` what lies beside the rows, else the default.
+    pub fn policy(&self, choice: Option<&str>, split: &str) -> Result<Policy, Error> {
+        if let Some(policy) = choice.and_then(Policy::named) {
+            return Ok(policy);
+        }
+        let path = if let Some(file) = choice {
+            PathBuf::from(file)
+        } else {
+            let rows = self.split_path(split);
+            let name = rows.file_name().and_then(OsStr::to_str).unwrap_or_default();
+            let stem = name.split('.').next().unwrap_or_default();
+            let path = rows.with_file_name(format!("{stem}.policy.toml"));
+            if !path.is_file() {
+                return Ok(Policy::default());
+            }
+            path
+        };
+        if !path.is_file() {
+            return Err(Error::NoPolicy { name: path.display().to_string() });
+        }
+        let text = fs_err::read_to_string(&path)?;
+        Ok(Policy::parse(&path.display().to_string(), &text)?)
     }
 
     /// The names of the splits in `images/`, sorted.

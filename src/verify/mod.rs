@@ -10,6 +10,7 @@
 
 mod apply;
 mod bound;
+mod changes;
 pub mod conditions;
 mod derive;
 mod error;

@@ -42,6 +42,11 @@ pub enum Status {
 }
 
 impl Status {
+    /// Whether the instance is refused.
+    pub fn is_rejection(self) -> bool {
+        self == Self::Rejected
+    }
+
     /// The word of the stored form.
     pub fn as_str(self) -> &'static str {
         match self {
