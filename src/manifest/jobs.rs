@@ -7,7 +7,9 @@ use super::finding::{Finding, Problem, Unchecked};
 use super::model::{EnvironmentEntry, ImageEntry, InstanceEntry, RunEntry, outcomes_digest};
 use crate::base::{Cancel, Digest, HashingReader, Store, canon};
 use crate::image::{self, ImageDigests, Layer};
-use crate::results::read_report;
+use crate::results::text::text_report;
+use crate::results::{Source, read_report};
+use crate::spec::Parser;
 use crate::verify::{LogKind, LogRef, RunRecord, log_path, record_key};
 
 /// One check.
@@ -119,7 +121,7 @@ impl Job<'_> {
                 check_image(&mut answer, place, store, entry, digests);
             }
             Self::Run { place, id, entry, instance, environment, runner } => {
-                check_run(&mut answer, place, store, entry);
+                check_run(&mut answer, place, store, entry, environment.parser);
                 check_record(&mut answer, place, id, entry, instance, environment, *runner);
             }
         }
@@ -220,7 +222,7 @@ fn check_image(
 }
 
 /// The files of a run; the record is kept when all of them are whole.
-fn check_run(answer: &mut Answer, place: &str, store: &Store, entry: &RunEntry) {
+fn check_run(answer: &mut Answer, place: &str, store: &Store, entry: &RunEntry, parser: Parser) {
     let path = store.run_path(&entry.key).join("record.json");
     let whole = answer.file(&format!("{place}/record"), &path, entry.record, None);
     let mut report = None;
@@ -246,7 +248,7 @@ fn check_run(answer: &mut Answer, place: &str, store: &Store, entry: &RunEntry) 
         Ok(record) => {
             answer.record = Some(record);
             if let Some(report) = report {
-                check_report(answer, place, &report);
+                check_report(answer, place, parser, &report);
             }
         }
         Err(reason) => answer.found(&format!("{place}/record"), Problem::Unreadable { reason }),
@@ -254,11 +256,15 @@ fn check_run(answer: &mut Answer, place: &str, store: &Store, entry: &RunEntry) 
 }
 
 /// Reads the runner's stream again: it must say what the record says.
-fn check_report(answer: &mut Answer, place: &str, stream: &[u8]) {
+fn check_report(answer: &mut Answer, place: &str, parser: Parser, stream: &[u8]) {
     let Some(record) = &answer.record else { return };
     answer.checks += 1;
     let place = format!("{place}/report");
-    match read_report(stream, record.nonce.as_bytes()) {
+    let report = match record.source {
+        Source::Stream => read_report(stream, record.nonce.as_bytes()),
+        Source::Text => Ok(text_report(parser, stream)),
+    };
+    match report {
         Ok(report) => {
             let same = report.tests.len() == record.tests.len()
                 && report.tests.iter().all(|(id, one)| record.outcome_of(id) == one.outcome);

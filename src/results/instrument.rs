@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Error;
 use super::options::{REPORT_FOLDER, RUNNER_FOLDER};
-use crate::spec::Parser;
+use crate::spec::{Parser, Starts, TestCommand, base_name};
 
 /// Where the folders of the runners and of the report are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +34,13 @@ pub enum Source {
     Text,
 }
 
+impl Source {
+    /// Whether this is the first source.
+    pub fn is_stream(&self) -> bool {
+        *self == Self::Stream
+    }
+}
+
 /// A test command as it is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instrumented {
@@ -43,101 +50,63 @@ pub struct Instrumented {
     pub source: Source,
 }
 
-/// The command that runs `command`'s tests through our runner: `pytest ...`, `py.test ...` and
-/// `python [options] -m pytest ...`, each with or without a leading `env NAME=VALUE ...`.
+/// The command that runs `command`'s tests through the runner of ours that `parser` asks for, or the command
+/// itself where its text is read.
+///
+/// | parser | commands |
+/// | --- | --- |
+/// | `pytest` | `pytest ...`, `py.test ...`, `python [options] -m pytest ...` |
+/// | `unittest`, `django` | `python [options] -m unittest ...`, `python [options] SCRIPT ...`, `SCRIPT ...` |
+/// | `sympy` | `bin/test ...`, `python [options] bin/test ...` |
+/// | `tox`, `junit` | any |
+///
+/// each with or without a leading `env NAME=VALUE ...`.
 pub fn instrument(
     command: &[String],
     parser: Parser,
     place: &Place,
 ) -> Result<Instrumented, Error> {
-    let argv = match parser {
-        Parser::Pytest => pytest(command, place)?,
-    };
-    Ok(Instrumented { argv, source: Source::Stream })
-}
-
-fn pytest(command: &[String], place: &Place) -> Result<Vec<String>, Error> {
-    let unknown = || Error::UnknownRunner { command: command.to_vec() };
-    let mut at = 0;
-    if command.first().is_some_and(|word| base_name(word) == "env") {
-        at = 1 + command[1..].iter().take_while(|word| is_assignment(word)).count();
+    if matches!(parser, Parser::Tox | Parser::Junit) {
+        return Ok(Instrumented { argv: command.to_vec(), source: Source::Text });
     }
-    let mut argv = command[..at].to_vec();
-    let program = command.get(at).ok_or_else(unknown)?;
-    let mode = match base_name(program) {
-        "pytest" | "py.test" => {
-            // The interpreter beside the script is the one that its first line names.
-            argv.push(match program.rsplit_once('/') {
-                Some((folder, _)) => format!("{folder}/python"),
-                None => "python".to_owned(),
-            });
-            at += 1;
-            "script"
+    let unknown = || Error::UnknownRunner { parser, command: command.to_vec() };
+    let read = TestCommand::read(command).ok_or_else(unknown)?;
+    let (runner, python, how) = match (parser, read.starts) {
+        (Parser::Pytest, Starts::Module("pytest" | "py.test")) => {
+            ("pytest_runner.py", None, vec!["module"])
         }
-        name if is_python(name) => {
-            argv.push(program.clone());
-            at += 1;
-            let flags = interpreter_flags(&command[at..]).ok_or_else(unknown)?;
-            argv.extend_from_slice(&command[at..at + flags]);
-            at += flags;
-            // `-m pytest` or `-mpytest`.
-            at += match (command.get(at).map(String::as_str), command.get(at + 1)) {
-                (Some("-m"), Some(module)) if is_pytest_module(module) => 2,
-                (Some(word), _) if word.strip_prefix("-m").is_some_and(is_pytest_module) => 1,
-                _ => return Err(unknown()),
-            };
-            "module"
+        (Parser::Pytest, Starts::Script(path))
+            if read.python.is_none() && matches!(base_name(path), "pytest" | "py.test") =>
+        {
+            // The interpreter beside the script is the one that its first line names.
+            let beside = path.rsplit_once('/').map(|(folder, _)| format!("{folder}/python"));
+            ("pytest_runner.py", beside, vec!["script"])
+        }
+        (Parser::Unittest | Parser::Django, Starts::Module(name)) => {
+            ("unittest_runner.py", None, vec!["module", name])
+        }
+        (Parser::Unittest | Parser::Django, Starts::Script(path)) if is_file(&read, path) => {
+            ("unittest_runner.py", None, vec!["script", path])
+        }
+        (Parser::Sympy, Starts::Script(path)) if is_file(&read, path) => {
+            ("sympy_runner.py", None, vec!["script", path])
         }
         _ => return Err(unknown()),
     };
-    argv.extend([
-        format!("{}/pytest_runner.py", place.runner_folder),
-        place.report_folder.clone(),
-        mode.to_owned(),
-    ]);
-    argv.extend_from_slice(&command[at..]);
-    Ok(argv)
-}
-
-fn base_name(word: &str) -> &str {
-    word.rsplit('/').next().unwrap_or(word)
-}
-
-fn is_python(name: &str) -> bool {
-    name.strip_prefix("python")
-        .is_some_and(|version| version.chars().all(|c| c.is_ascii_digit() || c == '.'))
-}
-
-fn is_pytest_module(module: &str) -> bool {
-    matches!(module, "pytest" | "py.test")
-}
-
-fn is_assignment(word: &str) -> bool {
-    word.split_once('=').is_some_and(|(name, _)| {
-        name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-            && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-    })
-}
-
-/// How many words before `-m` are options of the interpreter; `None` when something else comes first.
-fn interpreter_flags(words: &[String]) -> Option<usize> {
-    let mut at = 0;
-    loop {
-        let word = words.get(at)?.as_str();
-        match word {
-            "-W" | "-X" => at += 2,
-            _ if word.starts_with("-m") => return Some(at),
-            _ if word.starts_with("-W") || word.starts_with("-X") => at += 1,
-            _ if word.len() > 1
-                && word.strip_prefix('-').is_some_and(|letters| {
-                    letters.chars().all(|letter| "bBdEIOPqsSuvx".contains(letter))
-                }) =>
-            {
-                at += 1;
-            }
-            _ => return None,
-        }
+    let mut argv = read.lead.to_vec();
+    match read.python {
+        Some(words) => argv.extend_from_slice(words),
+        None => argv.push(python.unwrap_or_else(|| "python".to_owned())),
     }
+    argv.extend([format!("{}/{runner}", place.runner_folder), place.report_folder.clone()]);
+    argv.extend(how.into_iter().map(str::to_owned));
+    argv.extend_from_slice(read.arguments);
+    Ok(Instrumented { argv, source: Source::Stream })
+}
+
+/// Whether a script is a path, and not a program to look for.
+fn is_file(read: &TestCommand<'_>, path: &str) -> bool {
+    read.python.is_some() || path.contains('/')
 }
 
 #[cfg(test)]
@@ -174,6 +143,47 @@ mod tests {
     }
 
     #[test]
+    fn the_unittest_family_is_replaced() {
+        let unittest = "/run/hallmark/unittest_runner.py /run/hallmark-report";
+        for (command, parser, expected) in [
+            (
+                "python3 -W error -m unittest -v a.b",
+                Parser::Unittest,
+                format!("python3 -W error {unittest} module unittest -v a.b"),
+            ),
+            (
+                "env A=b ./tests/runtests.py --parallel 2 x",
+                Parser::Django,
+                format!("env A=b python {unittest} script ./tests/runtests.py --parallel 2 x"),
+            ),
+            (
+                "python manage.py test",
+                Parser::Django,
+                format!("python {unittest} script manage.py test"),
+            ),
+            (
+                "env A=b bin/test -C x.py",
+                Parser::Sympy,
+                "env A=b python /run/hallmark/sympy_runner.py /run/hallmark-report script bin/test -C x.py"
+                    .to_owned(),
+            ),
+        ] {
+            let made = instrument(&words(command), parser, &Place::default()).unwrap();
+            assert_eq!(made.argv, words(&expected), "{command}");
+            assert_eq!(made.source, Source::Stream);
+        }
+    }
+
+    #[test]
+    fn other_programs_are_left_alone_and_read_as_text() {
+        for parser in [Parser::Tox, Parser::Junit] {
+            let command = words("tox -e py39 -- tests/test_a.py");
+            let made = instrument(&command, parser, &Place::default()).unwrap();
+            assert_eq!(made, Instrumented { argv: command, source: Source::Text });
+        }
+    }
+
+    #[test]
     fn other_commands_are_refused() {
         for command in [
             "tox -e py39",
@@ -189,6 +199,10 @@ mod tests {
         ] {
             let error = instrument(&words(command), Parser::Pytest, &Place::default()).unwrap_err();
             assert!(error.hint().is_some(), "{command}");
+        }
+        for parser in [Parser::Unittest, Parser::Django, Parser::Sympy] {
+            let made = instrument(&words("pytest -q"), parser, &Place::default());
+            assert!(made.is_err(), "{parser:?}");
         }
         assert!(instrument(&[], Parser::Pytest, &Place::default()).is_err());
     }

@@ -12,6 +12,7 @@ pub(crate) struct Merger {
     open: BTreeMap<String, Attempt>,
     runs: BTreeMap<String, u64>,
     network: BTreeMap<String, NetworkUse>,
+    descriptions: BTreeMap<String, String>,
 }
 
 /// A test between its begin and its end.
@@ -44,22 +45,29 @@ impl Attempt {
 impl Merger {
     pub(crate) fn take(&mut self, event: Event) {
         match event {
-            Event::Start { python, pytest, .. } => {
+            Event::Start { python, pytest, disobeyed, .. } => {
                 self.report.python = Some(python);
-                self.report.pytest = Some(pytest);
+                self.report.pytest = pytest;
+                self.report.disobeyed = disobeyed;
             }
             Event::Collected { ids } => {
                 self.report.collected.get_or_insert_default().extend(ids);
             }
-            Event::Collect { id, outcome, reason } => {
+            Event::Collect { id, outcome, reason, counted } => {
                 let (map, word) = match outcome {
                     CollectOutcome::Error => (&mut self.report.collection_errors, "error"),
                     CollectOutcome::Skipped => (&mut self.report.collection_skips, "skipped"),
                 };
                 map.insert(id, reason.unwrap_or_default());
-                self.count(word);
+                if counted {
+                    self.count(word);
+                }
             }
-            Event::Begin { id } => {
+            Event::Begin { id, description } => {
+                self.count("run");
+                if let Some(description) = description {
+                    self.descriptions.insert(id.clone(), description);
+                }
                 // Old rerunfailures announces each attempt: nothing was settled yet.
                 if self.open.get(&id).is_some_and(|attempt| attempt.worst.is_none()) {
                     return;
@@ -71,12 +79,14 @@ impl Merger {
             Event::Phase { id, when, outcome, seconds, xfail, subtest, reason } => {
                 self.phase(&id, &when, &outcome, seconds, xfail, subtest, reason);
             }
-            Event::End { id } => {
+            Event::End { id, seconds } => {
                 // Rerunfailures ends each attempt: another one follows what was not settled.
                 if self.open.get(&id).is_some_and(Attempt::will_run_again) {
                     return;
                 }
-                if let Some(attempt) = self.open.remove(&id) {
+                if let Some(mut attempt) = self.open.remove(&id) {
+                    // A runner that has no phases tells the whole.
+                    attempt.seconds = seconds.unwrap_or(attempt.seconds);
                     self.close(id, attempt);
                 }
             }
@@ -131,6 +141,8 @@ impl Merger {
             ("passed", _) => (Outcome::Passed, "passed"),
             ("skipped", true) => (Outcome::Xfailed, "xfailed"),
             ("skipped", false) => (Outcome::Skipped, "skipped"),
+            // Runners without phases tell an error from a failure by what was raised.
+            ("error", _) => (Outcome::Error, "error"),
             (_, _) if outside => (Outcome::Error, "error"),
             (_, _) => (Outcome::Failed, "failed"),
         };
@@ -138,7 +150,7 @@ impl Merger {
         if subtest {
             // A part decides only when it failed; the whole reports for itself.
             self.report.subtests = true;
-            if merged == Outcome::Failed {
+            if matches!(merged, Outcome::Failed | Outcome::Error) {
                 attempt.add(merged, reason);
             }
             return;
@@ -164,6 +176,7 @@ impl Merger {
             reason,
             reruns: attempt.reruns,
             network: None,
+            description: None,
         };
         match self.report.tests.entry(id) {
             std::collections::btree_map::Entry::Vacant(entry) => {
@@ -191,6 +204,11 @@ impl Merger {
         for (id, used) in std::mem::take(&mut self.network) {
             if let Some(result) = self.report.tests.get_mut(&id) {
                 result.network = Some(used);
+            }
+        }
+        for (id, description) in std::mem::take(&mut self.descriptions) {
+            if let Some(result) = self.report.tests.get_mut(&id) {
+                result.description = Some(description);
             }
         }
         if let Some(collected) = &self.report.collected {

@@ -13,16 +13,16 @@ mod options;
 mod order;
 mod outcome;
 mod report;
-mod text;
+pub mod text;
 
 pub use check::{Disagreement, Printed, cross_check};
 pub use error::Error;
 pub use instrument::{Instrumented, Place, Source, instrument};
 pub use options::{
-    HARD_LIMIT_SIGNAL, NONCE_FILE, Options, REPORT_FILE, REPORT_FOLDER, RUNNER_FOLDER,
+    HARD_LIMIT_SIGNAL, JUNIT_FILE, NONCE_FILE, Options, REPORT_FILE, REPORT_FOLDER, RUNNER_FOLDER,
     runner_digest, runner_files,
 };
 pub use order::{file_of, reversed_files, shuffled};
 pub use outcome::{NetworkUse, Outcome, TestResult};
 pub use report::{Fault, Report, read_report};
-pub use text::{TextReport, Totals, parse_text};
+pub use text::text_report;

@@ -17,6 +17,8 @@ pub const RUNNER_FOLDER: &str = "/run/hallmark";
 pub const REPORT_FOLDER: &str = "/run/hallmark-report";
 /// File in the report's folder that the runner reads the nonce from.
 pub const NONCE_FILE: &str = "nonce";
+/// File in the report's folder that a command writes whose results are JUnit XML.
+pub const JUNIT_FILE: &str = "junit.xml";
 /// File in the report's folder that the runner appends to.
 pub const REPORT_FILE: &str = "report";
 /// The signal that ends the process when one test hangs where no Python code runs: SIGXCPU.
@@ -26,9 +28,11 @@ pub const HARD_LIMIT_SIGNAL: i32 = 24;
 const OPTIONS_FILE: &str = "options.json";
 
 /// The sources of the runners by file name.
-const RUNNERS: [(&str, &str); 2] = [
+const RUNNERS: [(&str, &str); 4] = [
     ("hallmark_runner.py", include_str!("runner/hallmark_runner.py")),
     ("pytest_runner.py", include_str!("runner/pytest_runner.py")),
+    ("sympy_runner.py", include_str!("runner/sympy_runner.py")),
+    ("unittest_runner.py", include_str!("runner/unittest_runner.py")),
 ];
 
 /// How tests are run.
@@ -50,6 +54,19 @@ pub struct Options {
     /// The network device behind which nothing answers: packets that a test sends there are counted, and
     /// the look-ups that found no name server. `None` where the network is the host's.
     pub black_hole: Option<String>,
+}
+
+impl Options {
+    /// The options that ask for something, by their names in the file.
+    pub fn asked(&self) -> Vec<&'static str> {
+        let asked = [
+            ("test-timeout", self.test_timeout > 0.0),
+            ("order", self.order.is_some()),
+            ("only", self.only),
+            ("collect-only", self.collect_only),
+        ];
+        asked.into_iter().filter(|(_, is_asked)| *is_asked).map(|(name, _)| name).collect()
+    }
 }
 
 /// Every file of the runners' folder, by name: the sources and the options.
@@ -81,9 +98,18 @@ mod tests {
         };
         let files = runner_files(&options);
         let names: Vec<_> = files.iter().map(|(name, _)| *name).collect();
-        assert_eq!(names, ["hallmark_runner.py", "pytest_runner.py", "options.json"]);
         assert_eq!(
-            String::from_utf8(files[2].1.clone()).unwrap(),
+            names,
+            [
+                "hallmark_runner.py",
+                "pytest_runner.py",
+                "sympy_runner.py",
+                "unittest_runner.py",
+                "options.json"
+            ]
+        );
+        assert_eq!(
+            String::from_utf8(files[4].1.clone()).unwrap(),
             "{\"test-timeout\":1.5,\"continue-on-collection-errors\":false,\
              \"order\":[\"t.py::a[\u{e4}\\\\n\\\"]\"],\"only\":false,\"collect-only\":false,\
              \"black-hole\":null}"

@@ -69,6 +69,16 @@ pub struct TestResult {
     /// What it sent to the network, where it sent anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkUse>,
+    /// The first line of its docstring, where the runner shows one (unittest): some datasets know it by that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+impl TestResult {
+    /// An outcome of which nothing more is known.
+    pub fn new(outcome: Outcome) -> Self {
+        Self { outcome, seconds: 0.0, reason: None, reruns: 0, network: None, description: None }
+    }
 }
 
 /// What was sent to a network where nobody answers.

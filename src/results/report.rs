@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::mac::hmac_hex;
 use super::merge::Merger;
-use super::{Error, NetworkUse, TestResult};
+use super::{Error, NetworkUse, Source, TestResult};
 
 /// The version of the stream that is written; what it adds to version 1 is the network's events.
 pub(crate) const VERSION: u64 = 2;
@@ -28,8 +28,12 @@ const MAC: usize = 64;
 pub struct Report {
     /// Version of Python, where the session started.
     pub python: Option<String>,
-    /// Version of pytest, where the session started.
+    /// Version of pytest, where a session of it started.
     pub pytest: Option<String>,
+    /// What the results were read from.
+    pub source: Source,
+    /// Options that this runner could not obey, by their names in the file of options.
+    pub disobeyed: Vec<String>,
     /// Ids in the order of collection; `None` when collection did not end.
     pub collected: Option<Vec<String>>,
     /// Outcome per id.
@@ -114,7 +118,9 @@ pub(crate) enum Event {
     Start {
         version: u64,
         python: String,
-        pytest: String,
+        pytest: Option<String>,
+        #[serde(default)]
+        disobeyed: Vec<String>,
     },
     Collected {
         ids: Vec<String>,
@@ -123,9 +129,12 @@ pub(crate) enum Event {
         id: String,
         outcome: CollectOutcome,
         reason: Option<String>,
+        #[serde(default = "yes")]
+        counted: bool,
     },
     Begin {
         id: String,
+        description: Option<String>,
     },
     Phase {
         id: String,
@@ -140,6 +149,7 @@ pub(crate) enum Event {
     },
     End {
         id: String,
+        seconds: Option<f64>,
     },
     Network {
         id: Option<String>,
@@ -152,6 +162,10 @@ pub(crate) enum Event {
     Exit {
         exit: i32,
     },
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

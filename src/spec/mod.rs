@@ -25,6 +25,7 @@ mod reader;
 mod requirement;
 mod schema;
 mod suite;
+mod test_command;
 mod units;
 
 pub use base::parse_base;
@@ -38,6 +39,8 @@ pub use model::{
 pub use names::{is_file_name, normalize_package_name};
 pub use parse::parse;
 pub use schema::{base_schema, schema};
+pub(crate) use test_command::base_name;
+pub use test_command::{Starts, TestCommand};
 
 // Other files that people write in TOML are read in the same way.
 pub(crate) use names::nearest;

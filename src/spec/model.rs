@@ -131,11 +131,42 @@ pub enum TestFiles {
 }
 
 /// Who reads the results of the test command.
+///
+/// The first four take the runner's place and stream its results; what it prints is the cross-check. The others
+/// only read what is printed or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Parser {
-    /// hallmark's pytest plug-in; pytest's own totals are the cross-check.
+    /// hallmark's pytest plug-in.
     Pytest,
+    /// hallmark's wrapper of unittest.
+    Unittest,
+    /// The same, around Django's `runtests.py` and `manage.py test`.
+    Django,
+    /// hallmark's wrapper of SymPy's `bin/test`.
+    Sympy,
+    /// The text of pytest or unittest, inside tox or another program.
+    Tox,
+    /// A JUnit XML file that the command writes to `/run/hallmark-report/junit.xml`.
+    Junit,
+}
+
+impl Parser {
+    /// Every parser.
+    pub const ALL: [Self; 6] =
+        [Self::Pytest, Self::Unittest, Self::Django, Self::Sympy, Self::Tox, Self::Junit];
+
+    /// Its word in a spec.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pytest => "pytest",
+            Self::Unittest => "unittest",
+            Self::Django => "django",
+            Self::Sympy => "sympy",
+            Self::Tox => "tox",
+            Self::Junit => "junit",
+        }
+    }
 }
 
 /// Limits of a run, all stated.

@@ -257,14 +257,14 @@ impl JsonSchema for Files {
 
 impl Raw for Parser {
     fn read(value: &DeValue<'_>, place: &Place, reader: &mut Reader<'_>) -> Option<Self> {
-        match String::read(value, place, reader)?.as_str() {
-            "pytest" => Some(Self::Pytest),
-            other => {
-                let message = format!("there is no parser {other:?}");
-                reader.fault(place, message, "the parsers are: pytest");
-                None
-            }
+        let word = String::read(value, place, reader)?;
+        let found = Self::ALL.into_iter().find(|parser| parser.as_str() == word);
+        if found.is_none() {
+            let message = format!("there is no parser {word:?}");
+            let hint = "the parsers are: pytest, unittest, django, sympy, tox, junit";
+            reader.fault(place, message, hint);
         }
+        found
     }
 }
 

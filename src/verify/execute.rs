@@ -9,15 +9,15 @@ use super::conditions;
 use super::load::with_load;
 use super::plan::{RunPlan, blank, run_key};
 use super::profile::{Axis, Setting};
-use super::reading::{REPORT_LIMIT, read_run, too_long};
+use super::reading::{REPORT_LIMIT, printed, read_run, too_long};
 use super::record::{LogRef, Phase, RunOutcome, RunRecord};
 use super::records::{load, store_record};
 use crate::base::progress::Task;
 use crate::base::{Digest, HashingReader};
 use crate::image::{Image, Layer};
 use crate::results::{
-    NONCE_FILE, Options, Place, REPORT_FILE, REPORT_FOLDER, RUNNER_FOLDER, Report, instrument,
-    runner_files,
+    JUNIT_FILE, NONCE_FILE, Options, Place, REPORT_FILE, REPORT_FOLDER, RUNNER_FOLDER, Report,
+    Source, instrument, runner_files,
 };
 use crate::runtime::{BLACK_HOLE_DEVICE, Mount, Network, Root, RunLog, RunSpec, Workbench};
 
@@ -119,7 +119,9 @@ fn tests(
         ..plan.order()
     };
     let parser = plan.spec.test.parser;
-    record.command = instrument(&plan.command()?, parser, &Place::default())?.argv;
+    let instrumented = instrument(&plan.command()?, parser, &Place::default())?;
+    record.command = instrumented.argv;
+    record.source = instrumented.source;
     record.nonce = nonce()?;
     let (runner, exchange) = (scratch.join("runner"), scratch.join("report"));
     for folder in [&runner, &exchange] {
@@ -141,7 +143,7 @@ fn tests(
     spec.network = Network::None;
     spec.mounts = vec![
         Mount { source: runner, target: RUNNER_FOLDER.to_owned(), writable: false },
-        Mount { source: exchange, target: REPORT_FOLDER.to_owned(), writable: true },
+        Mount { source: exchange.clone(), target: REPORT_FOLDER.to_owned(), writable: true },
     ];
     let layers: Vec<Layer> = image.layers.iter().chain(&record.layers).copied().collect();
     let without = conditions::apply(plan.profile, &mut spec, plan.tools);
@@ -153,25 +155,40 @@ fn tests(
     log.gaps.extend(without);
     log.gaps.sort();
 
-    let size = held.metadata()?.len();
-    let mut stream = Vec::new();
     let stream_path = scratch.join("stream");
-    let report = if size > REPORT_LIMIT {
+    let junit = exchange.join(JUNIT_FILE);
+    let size = held.metadata()?.len();
+    let (stream, report) = if size > REPORT_LIMIT {
         record.outcome = too_long(size);
-        Report::default()
+        (Vec::new(), Report::default())
     } else {
-        (&held).read_to_end(&mut stream)?;
-        let (outcome, report) = read_run(&log, plan, &stream, &record.nonce)?;
+        let bytes = match record.source {
+            Source::Stream => {
+                let mut stream = Vec::new();
+                (&held).read_to_end(&mut stream)?;
+                stream
+            }
+            Source::Text => printed(&log, parser, &junit)?,
+        };
+        let (outcome, report) = read_run(&log, plan, record.source, &bytes, &record.nonce)?;
         record.outcome = outcome;
-        report
+        (bytes, report)
     };
     fs_err::write(&stream_path, &stream)?;
     record.report = LogRef { sha256: Digest::of(&stream), size: stream.len() as u64 };
     record.session_ended = report.process_exit.is_some();
     record.collected = report.collected.as_ref().map(|ids| ids.len() as u64);
     if plan.phase == Phase::Collect {
-        record.ids = report.collected.unwrap_or_default();
+        record.ids = match report.source {
+            Source::Stream => report.collected.unwrap_or_default(),
+            // It cannot collect without running: what ran is what is known.
+            Source::Text => report.tests.keys().cloned().collect(),
+        };
     }
+    record.disobeyed = match report.source {
+        Source::Stream => report.disobeyed,
+        Source::Text => options.asked().into_iter().map(str::to_owned).collect(),
+    };
     record.tests = report.tests;
     record.collection_errors = report.collection_errors;
     record.collection_skips = report.collection_skips;

@@ -13,7 +13,7 @@ use super::record::{LogRef, PatchName, Phase, RECORD_VERSION, RunOutcome, RunRec
 use crate::base::{Digest, canon};
 use crate::dataset::InstanceId;
 use crate::image::Image;
-use crate::results::{Options, reversed_files, runner_digest, shuffled};
+use crate::results::{Options, Source, reversed_files, runner_digest, shuffled};
 use crate::runtime::Limits;
 use crate::spec::{Spec, TestFiles};
 
@@ -186,6 +186,8 @@ pub(crate) fn blank(image: &Image, plan: &RunPlan<'_>, key: Digest) -> Result<Ru
         command: Vec::new(),
         outcome: RunOutcome::Completed,
         status: None,
+        source: Source::Stream,
+        disobeyed: Vec::new(),
         session_ended: false,
         collected: None,
         ids: Vec::new(),

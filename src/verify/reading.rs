@@ -1,27 +1,49 @@
 //! What a finished container says: its stream and its output, read into an outcome of the run.
 
+use std::path::Path;
+
 use super::Error;
 use super::apply::{last_lines, tail};
 use super::plan::RunPlan;
 use super::record::{Phase, RunOutcome};
+use crate::results::text::{telling, text_report};
 use crate::results::{
-    Disagreement, Fault, HARD_LIMIT_SIGNAL, Printed, Report, cross_check, read_report,
+    Disagreement, Fault, HARD_LIMIT_SIGNAL, Printed, Report, Source, cross_check, read_report,
 };
 use crate::runtime::{ExitStatus, RunLog};
+use crate::spec::Parser;
 
 /// The totals are at the end of the output; a test may have printed gigabytes before.
 const OUTPUT_TAIL: u64 = 1 << 20;
+/// Most that is read of a text.
+const TEXT_LIMIT: u64 = 64 << 20;
 /// Longest stream that is read, which a hostile run decides and memory must hold: more than a million tests.
 pub(crate) const REPORT_LIMIT: u64 = 256 << 20;
 
-/// Reads the results of a test command.
+/// What the results of a command without a runner of ours are read from: the file that it wrote, or the end of what
+/// it printed.
+pub(crate) fn printed(log: &RunLog, parser: Parser, junit: &Path) -> Result<Vec<u8>, Error> {
+    if parser == Parser::Junit {
+        // The container is gone: nobody changes the file, which may be a link to somewhere.
+        let is_file = fs_err::symlink_metadata(junit).is_ok_and(|metadata| metadata.is_file());
+        return if is_file { tail(junit, TEXT_LIMIT) } else { Ok(Vec::new()) };
+    }
+    let (stdout, stderr) = (tail(&log.stdout, TEXT_LIMIT)?, tail(&log.stderr, TEXT_LIMIT)?);
+    Ok(telling(parser, &stdout, &stderr).to_vec())
+}
+
+/// Reads the results of a test command, which its stream or its text holds.
 pub(crate) fn read_run(
     log: &RunLog,
     plan: &RunPlan<'_>,
-    stream: &[u8],
+    source: Source,
+    bytes: &[u8],
     nonce: &str,
 ) -> Result<(RunOutcome, Report), Error> {
-    let mut report = read_report(stream, nonce.as_bytes())?;
+    let mut report = match source {
+        Source::Stream => read_report(bytes, nonce.as_bytes())?,
+        Source::Text => text_report(plan.spec.test.parser, bytes),
+    };
     if log.status == ExitStatus::Signaled(HARD_LIMIT_SIGNAL) {
         for id in &report.unfinished {
             if let Some(result) = report.tests.get_mut(id) {
@@ -47,7 +69,11 @@ fn outcome_of(log: &RunLog, plan: &RunPlan<'_>, report: &Report) -> Result<RunOu
     if log.oom_killed && report.process_exit.is_none() {
         return Ok(RunOutcome::Oom);
     }
-    if report.python.is_none() && report.faults.is_empty() {
+    let began = match report.source {
+        Source::Stream => report.python.is_some() || !report.faults.is_empty(),
+        Source::Text => report.totals.is_some() || !report.tests.is_empty(),
+    };
+    if !began {
         return Ok(RunOutcome::EnvError { reason: format!("{}: {}", ended(log), last(log)?) });
     }
     let status = match log.status {

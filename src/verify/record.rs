@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::profile::Profile;
 use crate::base::Digest;
 use crate::image::Layer;
-use crate::results::{Disagreement, TestResult};
+use crate::results::{Disagreement, Source, TestResult};
 use crate::runtime::{ExitStatus, Gap, NetworkAttempts};
 
 /// The version that is written.
@@ -225,6 +225,13 @@ pub struct RunRecord {
     pub outcome: RunOutcome,
     /// How the command ended.
     pub status: Option<ExitStatus>,
+    /// What the results were read from.
+    #[serde(default, skip_serializing_if = "Source::is_stream")]
+    pub source: Source,
+    /// Options of the run that its runner could not obey, by their names in the file of options: what they ask for was
+    /// not tried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disobeyed: Vec<String>,
     /// Whether the runner itself came to its end.
     pub session_ended: bool,
     /// How many tests were collected, where collection ended.

@@ -14,13 +14,45 @@ use hallmark::results::{
 };
 use hallmark::spec::Parser;
 
+mod containers;
+mod corpus;
+mod family;
 mod network;
 mod order;
+mod text;
 
 const NONCE: &[u8] = b"00112233445566778899aabbccddeeff";
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/results")
+}
+
+/// A virtual environment of this host's Python with `packages`, made once; `None` where that cannot be.
+fn environment(name: &str, packages: &[&str]) -> Option<PathBuf> {
+    let folder = crate::support::shared_folder().join(name);
+    let python = folder.join("bin/python");
+    let ready = folder.join("ready");
+    let lock = folder.with_extension("lock");
+    let cancel = hallmark::base::Cancel::new();
+    let _lock = hallmark::base::flock::FileLock::exclusive(&lock, &cancel).unwrap();
+    if !ready.exists() {
+        let run = |program: &Path, words: &[&str]| {
+            Command::new(program)
+                .args(words)
+                .env_remove("PIP_FIND_LINKS")
+                .output()
+                .is_ok_and(|output| output.status.success())
+        };
+        let install = [&["-m", "pip", "install", "-q"], packages].concat();
+        let made = run(Path::new("python3"), &["-m", "venv", folder.to_str().unwrap()])
+            && run(&python, &install);
+        if !made {
+            crate::support::say_skipped("no Python 3 with venv, or PyPI cannot be reached");
+            return None;
+        }
+        fs_err::write(&ready, "").unwrap();
+    }
+    Some(python)
 }
 
 /// Interpreters with pytest, made once.
@@ -31,40 +63,13 @@ fn pythons() -> &'static [PathBuf] {
         if let Some(list) = std::env::var_os("HALLMARK_TEST_PYTHONS") {
             return std::env::split_paths(&list).collect();
         }
-        let folder = crate::support::shared_folder().join("pytest-8.3.5");
-        let python = folder.join("bin/python");
-        let ready = folder.join("ready");
-        let lock = folder.with_extension("lock");
-        let cancel = hallmark::base::Cancel::new();
-        let _lock = hallmark::base::flock::FileLock::exclusive(&lock, &cancel).unwrap();
-        if !ready.exists() {
-            let run = |program: &Path, words: &[&str]| {
-                Command::new(program)
-                    .args(words)
-                    .env_remove("PIP_FIND_LINKS")
-                    .output()
-                    .is_ok_and(|output| output.status.success())
-            };
-            let made = run(Path::new("python3"), &["-m", "venv", folder.to_str().unwrap()])
-                && run(
-                    &python,
-                    &[
-                        "-m",
-                        "pip",
-                        "install",
-                        "-q",
-                        "pytest==8.3.5",
-                        "pytest-xdist==3.6.1",
-                        "pytest-rerunfailures==15.0",
-                        "pytest-subtests==0.14.1",
-                    ],
-                );
-            if !made {
-                return Vec::new();
-            }
-            fs_err::write(&ready, "").unwrap();
-        }
-        vec![python]
+        let packages = [
+            "pytest==8.3.5",
+            "pytest-xdist==3.6.1",
+            "pytest-rerunfailures==15.0",
+            "pytest-subtests==0.14.1",
+        ];
+        environment("pytest-8.3.5", &packages).into_iter().collect()
     })
 }
 
@@ -75,6 +80,7 @@ pub(crate) fn python_with_pip() -> Option<&'static Path> {
 
 struct Run {
     report: Report,
+    parser: Parser,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     status: std::process::ExitStatus,
@@ -99,7 +105,7 @@ impl Run {
 
     fn check(&self) -> Vec<Disagreement> {
         let printed = Printed { stdout: &self.stdout, stderr: &self.stderr };
-        cross_check(&self.report, Parser::Pytest, printed, self.status.code())
+        cross_check(&self.report, self.parser, printed, self.status.code())
     }
 }
 
@@ -115,38 +121,52 @@ fn runs_with(
     words: &[&str],
     prepare: impl Fn(&Path),
 ) -> Vec<Run> {
-    if pythons().is_empty() {
-        #[expect(clippy::print_stderr, reason = "a skipped test says so")]
-        {
-            eprintln!("skipped: no Python 3 with venv, or PyPI cannot be reached");
-        }
-    }
-    let run = |python: &PathBuf| {
+    let launch = |python: &PathBuf| {
+        Launch { python, parser: Parser::Pytest, fixture, options, words }.run(&prepare)
+    };
+    pythons().iter().map(launch).collect()
+}
+
+/// What is run.
+struct Launch<'a> {
+    python: &'a Path,
+    parser: Parser,
+    fixture: &'a str,
+    options: &'a Options,
+    words: &'a [&'a str],
+}
+
+impl Launch<'_> {
+    fn run(&self, prepare: impl Fn(&Path)) -> Run {
         let scratch = tempfile::tempdir().unwrap();
         let [work, runner, report] =
             ["work", "hallmark-runner", "hallmark-report"].map(|name| scratch.path().join(name));
         for folder in [&work, &runner, &report] {
             fs_err::create_dir(folder).unwrap();
         }
-        for entry in fs_err::read_dir(fixtures().join(fixture)).unwrap() {
+        let from = fixtures().join(self.fixture);
+        for entry in walkdir::WalkDir::new(&from).min_depth(1) {
             let entry = entry.unwrap();
-            if entry.path().is_file() {
-                fs_err::copy(entry.path(), work.join(entry.file_name())).unwrap();
+            let to = work.join(entry.path().strip_prefix(&from).unwrap());
+            if entry.file_type().is_dir() {
+                fs_err::create_dir(to).unwrap();
+            } else {
+                fs_err::copy(entry.path(), to).unwrap();
             }
         }
         prepare(&work);
-        for (name, bytes) in runner_files(options) {
+        for (name, bytes) in runner_files(self.options) {
             fs_err::write(runner.join(name), bytes).unwrap();
         }
         fs_err::write(report.join(NONCE_FILE), NONCE).unwrap();
         fs_err::write(report.join(REPORT_FILE), "").unwrap();
-        let command: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        let command: Vec<String> = self.words.iter().map(|word| (*word).to_owned()).collect();
         let place = Place {
             runner_folder: runner.to_str().unwrap().to_owned(),
             report_folder: report.to_str().unwrap().to_owned(),
         };
-        let argv = instrument(&command, Parser::Pytest, &place).unwrap().argv;
-        let bin = python.parent().unwrap().to_str().unwrap();
+        let argv = instrument(&command, self.parser, &place).unwrap().argv;
+        let bin = self.python.parent().unwrap().to_str().unwrap();
         let output = Command::new("env")
             .args(&argv)
             .current_dir(&work)
@@ -158,17 +178,18 @@ fn runs_with(
             .unwrap();
         let bytes = fs_err::read(report.join(REPORT_FILE)).unwrap();
         assert!(!report.join(NONCE_FILE).exists(), "the nonce is removed");
+        let errors = String::from_utf8_lossy(&output.stderr);
         Run {
             report: read_report(&bytes, NONCE).unwrap(),
+            parser: self.parser,
+            python: format!("{}: {errors}", self.python.display()),
             stdout: output.stdout,
-            status: output.status,
-            python: format!("{}: {}", python.display(), String::from_utf8_lossy(&output.stderr)),
             stderr: output.stderr,
+            status: output.status,
             bytes,
             folder: scratch,
         }
-    };
-    pythons().iter().map(run).collect()
+    }
 }
 
 const PYTEST: [&str; 5] = ["python", "-m", "pytest", "-p", "no:cacheprovider"];

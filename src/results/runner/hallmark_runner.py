@@ -20,6 +20,7 @@ import os
 import signal
 import sys
 import time
+import types
 
 # Taken now: tests put their own clocks in their place.
 monotonic = time.monotonic
@@ -100,6 +101,16 @@ class Stream:
     def open(self):
         return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
 
+    def start(self, **fields):
+        python = "{}.{}.{}".format(*sys.version_info[:3])
+        self.write("start", version=VERSION, python=python, **fields)
+
+    def collected(self, ids):
+        ids = [text(name) for name in ids]
+        # Also when there is none: that collection ended is the news.
+        for start in range(0, max(len(ids), 1), IDS_PER_LINE):
+            self.write("collected", ids=ids[start:start + IDS_PER_LINE])
+
     def write(self, event, **fields):
         if os.getpid() != self.owner:
             return
@@ -171,11 +182,11 @@ class Limit:
         self.expired = False
         self.deadline = monotonic() + self.seconds
 
-    def arm(self, least):
+    def arm(self, least, again=None):
         if not self.seconds or os.getpid() != self.owner:
             return
         left = max(self.deadline - monotonic(), least)
-        again = max(1.0, self.seconds / 10.0)
+        again = again or max(1.0, self.seconds / 10.0)
         try:
             # A timer that runs already is the suite's own (pytest-timeout): it stays.
             if signal.getitimer(signal.ITIMER_REAL)[0] == 0:
@@ -205,6 +216,65 @@ class Limit:
             return
         self.expired = True
         raise self.failure(self.message())
+
+
+def disguise(mode, target, arguments, folder):
+    """Makes `sys.path`, `sys.argv` and `__main__` what they are without a runner; returns what starts it."""
+    first = sys.path[0] if sys.path else None
+    ours = first is not None and os.path.abspath(first or ".") == folder
+    main = types.ModuleType("__main__")
+    if mode == "module":
+        if ours:
+            sys.path[0] = os.getcwd()
+        from importlib.util import find_spec
+
+        spec = find_spec(target)
+        if spec is not None and spec.submodule_search_locations:
+            spec = find_spec(target + ".__main__")
+        if spec is None:
+            sys.exit("{}: No module named {}".format(sys.executable, target))
+        code = spec.loader.get_code(spec.name)
+        main.__file__ = spec.origin
+        main.__spec__ = spec
+        main.__loader__ = spec.loader
+        main.__package__ = spec.parent
+    else:
+        if ours:
+            sys.path[0] = os.path.dirname(os.path.realpath(target))
+        try:
+            with open(target, "rb") as file:
+                code = compile(file.read(), target, "exec", dont_inherit=True)
+        except OSError as error:
+            sys.exit("{}: can't open file {!r}: {}".format(sys.executable, target, error))
+        main.__file__ = target
+        main.__spec__ = None
+    main.__builtins__ = __builtins__
+    sys.modules["__main__"] = main
+    sys.argv[:] = [main.__file__] + arguments
+    return lambda: exec(code, main.__dict__)
+
+
+def finish(stream, start):
+    """Runs the command to its end and ends as it did."""
+    code = 0
+    try:
+        start()
+    except SystemExit as stop:
+        code = stop.code
+        if code is None:
+            code = 0
+        elif not isinstance(code, int):
+            print(code, file=sys.stderr)
+            code = 1
+    except BaseException:
+        stream.write("exit", exit=1)
+        raise
+    stream.write("exit", exit=code & 0xFF)
+    try:
+        sys.stdout.flush()
+    except OSError:
+        code = 1
+    sys.exit(code)
 
 
 class Counters:

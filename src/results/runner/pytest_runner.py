@@ -54,12 +54,6 @@ def plugin(pytest, stream, limit, counters, options):
             self.collections = set()
             self.collecting = None
 
-        def collected(self, ids):
-            ids = [text(name) for name in ids]
-            # Also when there is none: that collection ended is the news.
-            for start in range(0, max(len(ids), 1), common.IDS_PER_LINE):
-                stream.write("collected", ids=ids[start:start + common.IDS_PER_LINE])
-
         # Before xdist's own, which makes workers. They would take tests as they become free.
         @pytest.hookimpl(hookwrapper=True, tryfirst=True)
         def pytest_cmdline_main(self, config):
@@ -72,12 +66,7 @@ def plugin(pytest, stream, limit, counters, options):
         @pytest.hookimpl(tryfirst=True)
         def pytest_sessionstart(self, session):
             self.collecting = counters.begin()
-            stream.write(
-                "start",
-                version=common.VERSION,
-                python="{}.{}.{}".format(*sys.version_info[:3]),
-                pytest=pytest.__version__,
-            )
+            stream.start(pytest=pytest.__version__)
 
         def pytest_collectreport(self, report):
             if report.failed:
@@ -95,7 +84,7 @@ def plugin(pytest, stream, limit, counters, options):
                 if left:
                     session.config.hook.pytest_deselected(items=left)
             yield
-            self.collected([item.nodeid for item in items or ()])
+            stream.collected([item.nodeid for item in items or ()])
             used = counters.since(self.collecting)
             if used:
                 stream.write("network", id=None, used=used)
@@ -105,7 +94,7 @@ def plugin(pytest, stream, limit, counters, options):
             names = tuple(ids)
             if names not in self.collections:
                 self.collections.add(names)
-                self.collected(names)
+                stream.collected(names)
 
         @pytest.hookimpl(tryfirst=True)
         def pytest_runtest_logstart(self, nodeid, location):

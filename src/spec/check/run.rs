@@ -76,10 +76,11 @@ impl Checks<'_, '_> {
             let place = &command.value[fault.part.start].place;
             self.reader.fault(place, fault.message, fault.hint);
         }
+        let command: Vec<String> = command.value.iter().map(|word| word.value.clone()).collect();
         Some(Test {
-            command: command.value.iter().map(|word| word.value.clone()).collect(),
             files,
-            parser: raw.parser.map_or(Parser::Pytest, |parser| parser.value),
+            parser: raw.parser.map_or_else(|| Parser::of_command(&command), |parser| parser.value),
+            command,
             continue_on_collection_errors: raw
                 .continue_on_collection_errors
                 .is_some_and(|flag| flag.value),

@@ -26,13 +26,7 @@ pub(crate) fn record(phase: Phase, repeat: u32, tests: &str) -> RunRecord {
         .filter(|one| !one.is_empty())
         .map(|one| {
             let (id, letter) = one.rsplit_once('=').unwrap();
-            let result = TestResult {
-                outcome: outcome(letter),
-                seconds: 0.0,
-                reason: None,
-                reruns: 0,
-                network: None,
-            };
+            let result = TestResult::new(outcome(letter));
             (id.to_owned(), result)
         })
         .collect();
@@ -54,6 +48,8 @@ pub(crate) fn record(phase: Phase, repeat: u32, tests: &str) -> RunRecord {
         command: Vec::new(),
         outcome: RunOutcome::Completed,
         status: None,
+        source: hallmark::results::Source::Stream,
+        disobeyed: Vec::new(),
         session_ended: true,
         collected: Some(tests.len() as u64),
         ids: Vec::new(),

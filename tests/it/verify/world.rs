@@ -105,13 +105,7 @@ impl World {
             for (at, id) in order.iter().enumerate() {
                 let outcome = rules[id.as_str()](request, &order[..at]);
                 if outcome != Outcome::Missing {
-                    let result = TestResult {
-                        outcome,
-                        seconds: 0.0,
-                        reason: None,
-                        reruns: 0,
-                        network: None,
-                    };
+                    let result = TestResult::new(outcome);
                     made.tests.insert(id.clone(), result);
                 }
             }
