@@ -29,7 +29,7 @@ impl Goal<'_> {
 
     /// Whether the locks of tools have to hold.
     fn locks_tools(self) -> bool {
-        matches!(self, Self::Lock | Self::Verdicts(_))
+        matches!(self, Self::Lock | Self::Fetch | Self::Verdicts(_))
     }
 
     fn builds(self) -> bool {
@@ -180,12 +180,14 @@ impl Pipeline<'_> {
                         &[locked],
                         move || self.fetch_tools(base),
                     );
-                    tools.push(plan.add(
-                        Slot::Core,
-                        format!("tools of {name}"),
-                        &[fetched],
-                        move || self.build_tools(base),
-                    ));
+                    if goal.builds() {
+                        tools.push(plan.add(
+                            Slot::Core,
+                            format!("tools of {name}"),
+                            &[fetched],
+                            move || self.build_tools(base),
+                        ));
+                    }
                 }
             }
         }

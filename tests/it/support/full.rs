@@ -31,7 +31,7 @@ impl Full {
 
     /// The packed bundle of the two instances.
     pub(crate) fn bundle(&self) -> PathBuf {
-        self.folder.join("bundle")
+        self.folder.join("bundle-2")
     }
 
     /// The names of steps and layers that belong to the base image.
@@ -53,7 +53,7 @@ impl Full {
         let folder = shared_folder().join("full");
         let store = folder.join("store");
         let manifest = folder.join("manifest.json");
-        let bundle = folder.join("bundle");
+        let bundle = folder.join("bundle-2");
         let all: &[&str] = &["-i", INSTANCES[0], "-i", INSTANCES[1]];
         let call = |arguments: &[&str]| {
             let output = Command::new(env!("CARGO_BIN_EXE_hallmark"))

@@ -6,7 +6,7 @@
 //!   bases/store/               the .debs and layers of base images; <name>.json says which image
 //!   full/store/                a base, two environments and instances, and all of their runs
 //!   full/manifest.json         what they gave
-//!   full/bundle                the packed bundle of the two
+//!   full/bundle-2              the packed bundle of the two
 //!   python-root-1/             this host's Python with pytest, as a root folder
 //!   pytest-8.3.5/              pytest for this host's Python
 //! ```
