@@ -6,13 +6,11 @@ use std::path::Path;
 use super::super::Error;
 use super::namespace;
 
+const RAISE: &str = "raise it: `sysctl -w user.max_user_namespaces=15000`";
+
 /// A host switch that turns user namespaces off, and what to say about it.
 const SWITCHES: [(&str, &str, &str); 3] = [
-    (
-        "/proc/sys/user/max_user_namespaces",
-        "0",
-        "raise it: `sysctl -w user.max_user_namespaces=15000`",
-    ),
+    ("/proc/sys/user/max_user_namespaces", "0", RAISE),
     (
         "/proc/sys/kernel/unprivileged_userns_clone",
         "0",
@@ -65,6 +63,7 @@ pub(super) fn check() -> Result<(), Error> {
 /// What a failed step of the set-up says about the host.
 pub(super) fn explain(doing: String, errno: i32) -> Error {
     let source = io::Error::from_raw_os_error(errno);
+    let namespaces = doing == "make namespaces" && errno == libc::ENOSPC;
     let refused = matches!(errno, libc::EPERM | libc::EACCES | libc::ENOSPC | libc::ENOSYS);
     let hint = if let Some((_, hint)) = namespaces_off(rustix::process::geteuid().is_root()) {
         Some(hint)
@@ -78,6 +77,13 @@ pub(super) fn explain(doing: String, errno: i32) -> Error {
     } else {
         None
     };
+    if namespaces {
+        // The kernel says that the device is full.
+        return Error::Host {
+            reason: "no more user namespaces can be made".to_owned(),
+            hint: hint.unwrap_or(RAISE).to_owned(),
+        };
+    }
     match hint {
         Some(hint) if refused || errno == libc::EINVAL => {
             Error::Host { reason: format!("cannot {doing}: {source}"), hint: hint.to_owned() }

@@ -29,7 +29,12 @@ pub(super) fn failure() -> Option<&'static str> {
 /// containers.
 pub(super) fn try_enter() {
     if let Err(error) = enter() {
-        let _ = FAILURE.set(error.to_string());
+        let words = match error.raw_os_error() {
+            // The kernel says that the device is full.
+            Some(libc::ENOSPC) => "the limit of user namespaces is reached".to_owned(),
+            _ => error.to_string(),
+        };
+        let _ = FAILURE.set(words);
     }
 }
 

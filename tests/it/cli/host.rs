@@ -116,6 +116,8 @@ fn full_without_user_namespaces_doctor_and_every_run_say_so() {
         &["this host cannot run containers", "user.max_user_namespaces", "hint: "],
     );
     assert!(answer.stdout.contains("BROKEN  container"), "{answer}");
+    // What the kernel calls it.
+    assert!(!format!("{answer}").contains("No space left"), "{answer}");
     assert!(answer.stdout.contains("fix: "), "{answer}");
 }
 
