@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::results::{Outcome, TestResult};
 use crate::runtime::Gap;
+use crate::verify::conditions::not_given;
 use crate::verify::near::near_misses;
 use crate::verify::profile::{Axis, Profile, Setting, TestOrder};
 use crate::verify::record::{Phase, RunOutcome, RunRecord};
@@ -384,7 +385,7 @@ pub(crate) fn chosen_tests(profile: &Profile) -> Option<&[String]> {
 
 /// What of its profile the host gave a run.
 fn given(record: &RunRecord) -> Profile {
-    let missing: BTreeSet<Axis> = record.gaps.iter().filter_map(axis_of).collect();
+    let missing = not_given(&record.profile, &record.gaps);
     if missing.is_empty() {
         return record.profile.clone();
     }

@@ -50,7 +50,7 @@ fn filetime(seconds: u64, nanoseconds: u32) -> std::time::SystemTime {
     std::time::UNIX_EPOCH + Duration::new(seconds, nanoseconds)
 }
 
-fn copy(order: Option<EntryOrder>, owner: Option<(u32, u32)>) -> FolderCopy {
+pub(super) fn copy(order: Option<EntryOrder>, owner: Option<(u32, u32)>) -> FolderCopy {
     FolderCopy {
         path: "/testbed".to_owned(),
         order,
@@ -351,4 +351,46 @@ fn load_is_the_same_command_at_the_same_time() {
         .filter(|name| !name.starts_with("runtime-"))
         .collect();
     assert_eq!(left, Vec::<String>::new());
+}
+
+/// Prints what other owners and orders cost, by a copy and by the overlay's own copying up.
+#[test]
+#[ignore = "a measurement: run it alone, with --nocapture"]
+#[expect(clippy::print_stderr, reason = "its result")]
+fn what_a_copy_costs() {
+    let Some(scaffold) = scaffold() else { return };
+    let top = add_layer(&scaffold.store, "five thousand", |root| {
+        for folder in 0..100 {
+            let path = root.join(format!("testbed/d{folder}"));
+            fs_err::create_dir_all(&path).unwrap();
+            for file in 0..50 {
+                let text = vec![b'x'; 200 * (file + 1)];
+                fs_err::write(path.join(format!("f{file}")), text).unwrap();
+            }
+        }
+        fs_err::create_dir_all(root.join("testbed/.git/objects/pack")).unwrap();
+        fs_err::write(root.join("testbed/.git/objects/pack/p.pack"), vec![1; 64 << 20]).unwrap();
+    });
+    let mut plain = scaffold.sh("true");
+    plain.argv = vec!["/bin/true".to_owned()];
+    let with = |copies: Vec<FolderCopy>| RunSpec { copies, ..plain.clone() };
+    let mut chown = plain.clone();
+    chown.argv = ["chown", "-R", "1000:1000", "/testbed"].map(str::to_owned).to_vec();
+    let cases = [
+        ("plain", plain.clone()),
+        ("ordered copy", with(vec![copy(Some(EntryOrder::Descending), None)])),
+        ("owned copy", with(vec![copy(None, Some((1000, 1000)))])),
+        ("chown in the overlay", chown),
+    ];
+    for (name, spec) in cases {
+        let mut times: Vec<_> = (0..15)
+            .map(|_| {
+                let watch = hallmark::base::clock::Stopwatch::start();
+                assert!(run_over(&scaffold, top, &spec).success());
+                watch.elapsed()
+            })
+            .collect();
+        times.sort();
+        eprintln!("{name:22} fastest {:?}, median {:?}", times[0], times[7]);
+    }
 }

@@ -3,7 +3,7 @@
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::process::Command;
 
-use hallmark::runtime::{ExitStatus, Gap, Runtime};
+use hallmark::runtime::{Account, EntryOrder, ExitStatus, Gap, Runtime};
 
 use super::scaffold::{LAYERS, say_skipped, scaffold, stderr, stdout};
 
@@ -90,9 +90,13 @@ fn with_one_id() {
     );
     (spec.uid, spec.gid) = (1000, 1000);
     spec.keep_upper = true;
+    let mut copy = super::conditions::copy(Some(EntryOrder::Descending), Some((1000, 1000)));
+    "/root".clone_into(&mut copy.path);
+    spec.copies = vec![copy];
+    spec.account = Some(Account { name: "tester".to_owned(), home: "/root".to_owned() });
     let log = scaffold.run(&spec);
     assert_eq!(log.status, ExitStatus::Exited(5), "{}", stderr(&log));
     assert_eq!(stdout(&log), "0\n0:0\n", "{}", stderr(&log));
-    assert!(log.gaps.contains(&Gap::SingleId), "{log:?}");
+    assert!(log.gaps.contains(&Gap::SingleId) && log.gaps.contains(&Gap::User), "{log:?}");
     fs_err::remove_dir_all(log.upper.unwrap()).unwrap();
 }

@@ -228,3 +228,29 @@ fn online_a_clock_without_its_library_is_a_gap() {
     assert_eq!(failed(&bench, &record), expected([]));
     assert!(record.gaps.contains(&Gap::Clock) && record.tools.is_empty(), "{:?}", record.gaps);
 }
+
+/// A change of the offset, seen by the C library's own rule for the zone.
+const EDGE: &str = r#"
+import os, time
+def test_edge():
+    edge = 1711846800
+    assert abs(time.time() - edge) < 100, time.time() - edge
+    assert os.environ["TZ"].startswith("CET")
+    offsets = [time.localtime(edge + seconds).tm_gmtoff for seconds in (-1, 0)]
+    assert offsets == [3600, 7200], offsets
+"#;
+
+#[test]
+fn online_a_clock_and_a_zone_meet_at_an_edge() {
+    let Some(mut bench) = bench() else { return };
+    let Some(()) = with_tools(&mut bench) else { return };
+    let profile = Profile::of([
+        Setting::Clock { clock: Clock::At { epoch: 1_711_846_790 } },
+        Setting::Zone { zone: "CET-1CEST,M3.5.0,M10.5.0/3".to_owned() },
+    ]);
+    let test = adds("tests/test_edge.py", EDGE);
+    let record = bench.run_under(&spec(), Phase::Post, [GOLD, &test], &profile, &[]);
+    let log = bench.log(&record, LogKind::Stdout);
+    assert_eq!(record.outcome_of("tests/test_edge.py::test_edge"), Outcome::Passed, "{log}");
+    assert!(record.tools.contains_key("libfaketime"), "{:?}", record.tools);
+}
