@@ -1,7 +1,11 @@
-//! Ids that are almost the expected one: datasets clip ids at spaces, trim them, or change white space.
+//! Ids that are almost the expected one: datasets clip ids at spaces, trim them, change white space, or keep the time that a
+//! test took.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::LazyLock;
 
+use regex_lite::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +32,13 @@ pub enum Nearness {
     Case,
 }
 
+impl Nearness {
+    /// Whether such an id can be taken for the expected one, where it is the only one.
+    fn is_sure(self) -> bool {
+        matches!(self, Self::Trimmed | Self::Clipped | Self::Duration)
+    }
+}
+
 /// An id that is almost the expected one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -38,45 +49,88 @@ pub struct NearMiss {
     pub id: String,
 }
 
-/// The nearest of `known` to `expected`, and the id that it can only mean: the single one that differs by
-/// clipping or trimming and that the instance does not expect under its own name.
-pub(crate) fn near_misses(
-    expected: &str,
-    known: &BTreeSet<&str>,
-    listed: &BTreeSet<&str>,
-) -> (Vec<NearMiss>, Option<String>) {
-    let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let squeezed = squeeze(expected);
-    let mut near: Vec<NearMiss> = known
-        .iter()
-        .filter_map(|id| {
-            let how = if id.trim() == expected.trim() {
-                Nearness::Trimmed
-            } else if !expected.contains(char::is_whitespace)
-                && id.strip_prefix(expected).is_some_and(|rest| rest.starts_with(' '))
-            {
-                Nearness::Clipped
-            } else if squeeze(id) == squeezed {
-                Nearness::Whitespace
-            } else if id.to_lowercase() == expected.to_lowercase() {
-                Nearness::Case
-            } else {
-                return None;
-            };
-            Some(NearMiss { how, id: (*id).to_owned() })
-        })
-        .collect();
-    near.sort();
-    let sure: Vec<&NearMiss> = near
-        .iter()
-        .filter(|miss| matches!(miss.how, Nearness::Trimmed | Nearness::Clipped))
-        .collect();
-    let taken = match sure[..] {
-        [only] if !listed.contains(only.id.as_str()) => Some(only.id.clone()),
-        _ => None,
-    };
-    near.truncate(SHOWN);
-    (near, taken)
+/// A form of an id that those have in common that differ in one way.
+type Form = fn(&str) -> String;
+
+/// The forms, in the order in which they are tried; clipping is not one of them.
+const FORMS: [(Nearness, Form); 5] = [
+    (Nearness::Trimmed, |id| id.trim().to_owned()),
+    (Nearness::Duration, without_duration),
+    (Nearness::Whitespace, |id| id.split_whitespace().collect::<Vec<_>>().join(" ")),
+    (Nearness::Address, without_addresses),
+    (Nearness::Case, str::to_lowercase),
+];
+
+/// Known ids by their forms, made once for all ids that are looked for.
+pub(crate) struct NearIndex<'a> {
+    known: &'a BTreeSet<&'a str>,
+    forms: Vec<BTreeMap<String, Vec<&'a str>>>,
+}
+
+impl<'a> NearIndex<'a> {
+    pub(crate) fn new(known: &'a BTreeSet<&'a str>) -> Self {
+        let by_form = |form: Form| {
+            let mut ids: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+            for id in known {
+                ids.entry(form(id)).or_default().push(id);
+            }
+            ids
+        };
+        Self { known, forms: FORMS.iter().map(|(_, form)| by_form(*form)).collect() }
+    }
+
+    /// The nearest to `expected`, and the id that it can only mean: the single one that differs by clipping, trimming or a
+    /// duration and that the instance does not expect under its own name.
+    pub(crate) fn near(
+        &self,
+        expected: &str,
+        listed: &BTreeSet<&str>,
+    ) -> (Vec<NearMiss>, Option<String>) {
+        let mut found: BTreeMap<&str, Nearness> = BTreeMap::new();
+        let mut note = |id: &'a str, how: Nearness| {
+            let held = found.entry(id).or_insert(how);
+            *held = how.min(*held);
+        };
+        for ((how, form), ids) in FORMS.iter().zip(&self.forms) {
+            for id in ids.get(&form(expected)).into_iter().flatten() {
+                note(id, *how);
+            }
+        }
+        if !expected.is_empty() && !expected.contains(char::is_whitespace) {
+            let clipped = format!("{expected} ");
+            let from = (Bound::Included(clipped.as_str()), Bound::Unbounded);
+            let starting = self.known.range::<str, _>(from);
+            for id in starting.take_while(|id| id.starts_with(&clipped)) {
+                note(id, Nearness::Clipped);
+            }
+        }
+        let mut near: Vec<NearMiss> =
+            found.into_iter().map(|(id, how)| NearMiss { how, id: id.to_owned() }).collect();
+        near.sort();
+        let sure: Vec<&NearMiss> = near.iter().filter(|miss| miss.how.is_sure()).collect();
+        let taken = match sure[..] {
+            [only] if !listed.contains(only.id.as_str()) => Some(only.id.clone()),
+            _ => None,
+        };
+        near.truncate(SHOWN);
+        (near, taken)
+    }
+}
+
+/// An id without the time that the test took.
+fn without_duration(id: &str) -> String {
+    static DURATION: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"^(.*\S)\s+[(\[]?\s*[0-9]+(\.[0-9]+)?\s*(ns|us|\x{b5}s|ms|s|sec|secs|second|seconds|m|min)\s*[)\]]?\s*$")
+            .expect("a constant expression")
+    });
+    DURATION.captures(id).map_or_else(|| id.trim().to_owned(), |parts| parts[1].to_owned())
+}
+
+/// An id with all addresses made equal.
+fn without_addresses(id: &str) -> String {
+    static ADDRESS: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new("0x[0-9a-fA-F]+").expect("a constant expression"));
+    ADDRESS.replace_all(id, "0x").into_owned()
 }
 
 #[cfg(test)]
@@ -88,7 +142,8 @@ mod tests {
         let known: BTreeSet<&str> =
             ["t::a[x y]", "t::b[x y]", "t::b[x z]", "t::c[1] ", "t::D", "t::e[a  b]"].into();
         let none = BTreeSet::new();
-        let near = |id: &str| near_misses(id, &known, &none);
+        let index = NearIndex::new(&known);
+        let near = |id: &str| index.near(id, &none);
         assert_eq!(near("t::a[x").1.as_deref(), Some("t::a[x y]"));
         let (misses, taken) = near("t::b[x");
         assert_eq!((misses.len(), taken), (2, None));
@@ -97,7 +152,26 @@ mod tests {
         assert_eq!(near("t::d").1, None);
         assert_eq!(near("t::e[a b]").0[0].how, Nearness::Whitespace);
         assert_eq!(near("t::gone"), (Vec::new(), None));
+        assert_eq!(near(""), (Vec::new(), None));
         let listed: BTreeSet<&str> = ["t::a[x y]"].into();
-        assert_eq!(near_misses("t::a[x", &known, &listed).1, None);
+        assert_eq!(index.near("t::a[x", &listed).1, None);
+    }
+
+    #[test]
+    fn durations_and_addresses_are_seen_through() {
+        let known: BTreeSet<&str> =
+            ["t::a", "t::b [12 ms]", "t::c[<o at 0x7f00>]", "t::d 5"].into();
+        let none = BTreeSet::new();
+        let index = NearIndex::new(&known);
+        for expected in ["t::a (0.12s)", "t::a 3ms", "t::a [ 1.5 sec ]", "t::a (2 \u{b5}s)"] {
+            let (near, taken) = index.near(expected, &none);
+            assert_eq!(near[0].how, Nearness::Duration, "{expected}");
+            assert_eq!(taken.as_deref(), Some("t::a"), "{expected}");
+        }
+        assert_eq!(index.near("t::b (0.01s)", &none).1.as_deref(), Some("t::b [12 ms]"));
+        let (near, taken) = index.near("t::c[<o at 0x7fa8>]", &none);
+        assert_eq!((near[0].how, taken), (Nearness::Address, None));
+        // A number is no duration.
+        assert_eq!(index.near("t::d 6", &none), (Vec::new(), None));
     }
 }

@@ -23,6 +23,7 @@
 //! does not hide the others there.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use crate::verify::profile::{Axis, Clock, Cpu, Profile, Setting, TestOrder};
 
@@ -51,9 +52,11 @@ const SEED: u64 = 1;
 /// The profiles of the four combined runs, as far as they vary these axes; those that are plain then, or twice
 /// there, are left out.
 pub fn combined_runs(axes: &BTreeSet<Axis>) -> Vec<Profile> {
+    static ALL: LazyLock<[Profile; 4]> =
+        LazyLock::new(|| [run_a(), run_b(), run_c(), run_d()].map(Profile::of));
     let mut profiles = Vec::new();
-    for settings in [run_a(), run_b(), run_c(), run_d()] {
-        let profile = Profile::of(settings).only(axes);
+    for whole in ALL.iter() {
+        let profile = whole.only(axes);
         if !profile.is_plain() && !profiles.contains(&profile) {
             profiles.push(profile);
         }

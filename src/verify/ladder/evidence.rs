@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::results::{Outcome, TestResult};
 use crate::runtime::Gap;
 use crate::verify::conditions::not_given;
-use crate::verify::near::near_misses;
+use crate::verify::near::NearIndex;
 use crate::verify::profile::{Axis, Profile, Setting, TestOrder};
 use crate::verify::record::{Phase, RunOutcome, RunRecord};
 use crate::verify::verdict::{ListName, Lists, MissingTest};
@@ -237,13 +237,14 @@ impl<'a> Evidence<'a> {
             return;
         }
         let listed: BTreeSet<&str> = self.expected.iter().map(|test| test.id).collect();
+        let index = NearIndex::new(&known);
         let mut taken = BTreeMap::new();
         for test in unknown {
             let id = self.expected[test].id;
             if known.contains(id) {
                 continue;
             }
-            let (near, taken_for) = near_misses(id, &known, &listed);
+            let (near, taken_for) = index.near(id, &listed);
             if let Some(taken_for) = &taken_for {
                 taken.insert(test, taken_for.clone());
             }
