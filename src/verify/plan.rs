@@ -148,6 +148,19 @@ pub fn run_key(image: &Image, plan: &RunPlan<'_>) -> Result<Digest, Error> {
 /// The key that a record must have by its own inputs and the rebuild commands of its spec.
 pub fn record_key(record: &RunRecord, rebuild: &[String]) -> Result<Digest, crate::base::Error> {
     let patches: Vec<Digest> = record.patches.iter().map(|patch| patch.sha256).collect();
+    if record.version == 1 {
+        return canon::digest(&serde_json::json!({
+            "step": "verify.run/1",
+            "image": record.image,
+            "phase": record.phase,
+            "patches": patches,
+            "rebuild": rebuild,
+            "run-hash": record.run_hash,
+            "runner": record.runner,
+            "profile": "plain",
+            "repeat": record.repeat,
+        }));
+    }
     canon::digest(&serde_json::json!({
         "step": "verify.run/2",
         "instance": record.instance,

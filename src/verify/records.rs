@@ -72,7 +72,7 @@ pub fn load(store: &Store, key: &Digest) -> Result<Option<RunRecord>, Error> {
         Ok(_) => {}
         Err(error) => return cut(error),
     }
-    let record: RunRecord = match serde_json::from_slice(&bytes) {
+    let record = match read_record(&bytes) {
         Ok(record) => record,
         Err(error) => return cut(error),
     };
@@ -80,6 +80,16 @@ pub fn load(store: &Store, key: &Digest) -> Result<Option<RunRecord>, Error> {
         return Err(Error::WrongRecord { path, expected: *key, actual: record.key });
     }
     Ok(Some(record))
+}
+
+/// Reads a record of this version or an older one.
+fn read_record(bytes: &[u8]) -> Result<RunRecord, serde_json::Error> {
+    let mut value: serde_json::Value = serde_json::from_slice(bytes)?;
+    // Version 1 knew plain runs only, by a word.
+    if value["version"] == 1 && value["profile"] == "plain" {
+        value["profile"] = serde_json::json!([]);
+    }
+    serde_json::from_value(value)
 }
 
 /// Keeps a record and its logs: `logs` are paths of [`LogKind::ALL`], copied. When another process was
