@@ -151,6 +151,39 @@ impl RunOutcome {
         }
     }
 
+    /// What to do about it, as one clause.
+    pub fn advice(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Completed => return None,
+            Self::Timeout => "find the test that hangs in the log, or raise `limits.timeout`",
+            Self::Oom => "find the test that takes the memory, or raise `limits.memory`",
+            Self::DiskFull => "find the test that fills the disk",
+            Self::OutputFull => "find the test that floods its output, or run pytest quieter",
+            Self::BuildFailed { .. } => "mend `commands.rebuild` or the patch",
+            Self::PatchError { patch: PatchName::Gold, .. } => {
+                "compare the row's gold patch with its base commit"
+            }
+            Self::PatchError { patch: PatchName::Test, .. } => {
+                "compare the row's test patch with its base commit"
+            }
+            Self::EnvError { .. } => {
+                "run the test command in the image, and mend the spec's environment or `test.files`"
+            }
+            Self::ParserError { .. } => {
+                "compare the log with the report: a test writes results itself, or the runner is not the spec's"
+            }
+            Self::InfraError { .. } => "run `hallmark doctor`, then verify again",
+        })
+    }
+
+    /// What happened and what to do, in one line.
+    pub fn explain_with_advice(&self) -> String {
+        match self.advice() {
+            Some(advice) => format!("{}; {advice}", self.explain()),
+            None => self.explain(),
+        }
+    }
+
     /// One line for people: what happened.
     pub fn explain(&self) -> String {
         match self {

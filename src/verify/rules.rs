@@ -145,7 +145,7 @@ fn before(evidence: &Evidence<'_>) -> Vec<Reason> {
     for run in &runs {
         let outcome = run.outcome();
         if matches!(outcome, RunOutcome::PatchError { .. } | RunOutcome::ParserError { .. }) {
-            broken.insert(outcome.explain());
+            broken.insert(outcome.explain_with_advice());
         }
     }
     for text in broken {
@@ -170,7 +170,7 @@ fn broken(evidence: &Evidence<'_>) -> Vec<Reason> {
     let mut broken: BTreeMap<String, usize> = BTreeMap::new();
     let total = evidence.counted().count();
     for run in evidence.counted().filter(|run| !run.completed()) {
-        *broken.entry(run.outcome().explain()).or_default() += 1;
+        *broken.entry(run.outcome().explain_with_advice()).or_default() += 1;
     }
     let mut reasons: Vec<Reason> = broken
         .into_iter()
@@ -187,7 +187,7 @@ fn broken(evidence: &Evidence<'_>) -> Vec<Reason> {
         .filter(|outcome| {
             matches!(outcome, RunOutcome::PatchError { .. } | RunOutcome::BuildFailed { .. })
         })
-        .map(RunOutcome::explain)
+        .map(RunOutcome::explain_with_advice)
         .collect();
     if reasons.is_empty() {
         reasons.extend(
