@@ -4,6 +4,8 @@ mod climbing;
 mod conditions;
 mod judging;
 mod policy;
+mod simulation;
+mod statistics;
 mod orders;
 pub(crate) mod support;
 mod world;

@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hallmark::base::{Digest, canon};
+use std::path::Path;
+
+use hallmark::base::{Digest, Store, canon};
 use hallmark::results::{Outcome, TestResult};
 use hallmark::runtime::Gap;
 use hallmark::verify::{
-    DeriveError, Effect, Lists, LogRef, PatchName, Phase, Policy, Profile, Remedy, Rule,
-    RunOutcome, RunRecord, Status, Warning, derive_lists, judge, upper_bound,
+    DeriveError, Difference, Effect, Lists, LogRef, PatchName, Phase, Policy, Profile, Remedy,
+    Rule, RunOutcome, RunRecord, Status, Warning, derive_lists, judge, load, record_key,
+    upper_bound,
 };
 
 /// A record whose tests are written `name=letter`: p, f, e, s, x.
@@ -294,6 +297,106 @@ fn replaying_records_gives_the_same_bytes() {
     assert_eq!(canon::to_vec(&again).unwrap(), first);
     let read: hallmark::verify::Verdict = serde_json::from_slice(&first).unwrap();
     assert_eq!(canon::to_vec(&read).unwrap(), first);
+}
+
+#[test]
+fn a_duration_in_an_expected_id_is_seen_through() {
+    let pre = runs(Phase::Pre, &["t::a=f,t::b=p"; 3]);
+    let post = runs(Phase::Post, &["t::a=p,t::b=p"; 3]);
+    let verdict = judge(&lists(&["t::a (0.12s)"], &["t::B"]), &both(&pre, &post), &three());
+    assert_eq!(verdict.missing.len(), 2);
+    assert_eq!((verdict.missing[0].taken_for.as_ref(), verdict.missing[0].near.len()), (None, 1));
+    assert_eq!(verdict.missing[1].taken_for.as_deref(), Some("t::a"));
+    assert_eq!(verdict.reasons[0].rule, Rule::PassToPassFailsAfter);
+    assert!(verdict.reasons[0].text.contains("1 of them are in no result"));
+    // Two expected ids are never taken for one test.
+    let verdict = judge(&lists(&["t::a (0.12s)"], &["t::a (0.30s)"]), &both(&pre, &post), &three());
+    assert_eq!(verdict.missing.iter().filter(|one| one.taken_for.is_some()).count(), 0);
+}
+
+#[test]
+fn the_lists_of_the_dataset_are_compared() {
+    let pre = runs(Phase::Pre, &["a=f,b=p,c=p,d=f"; 3]);
+    let post = runs(Phase::Post, &["a=p,b=p,c=p,d=p"; 3]);
+    let verdict = judge(&lists(&["a", "c"], &["b", "gone"]), &both(&pre, &post), &three());
+    let difference = |missing: &[&str], unexpected: &[&str]| {
+        let owned = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
+        Difference { missing: owned(missing), unexpected: owned(unexpected) }
+    };
+    assert_eq!(verdict.comparison.fail_to_pass, difference(&["c"], &["d"]));
+    assert_eq!(verdict.comparison.pass_to_pass, difference(&["gone"], &["c"]));
+}
+
+#[test]
+fn each_outcome_says_what_to_do() {
+    let gold = RunOutcome::PatchError {
+        patch: PatchName::Gold,
+        file: Some("a.py".to_owned()),
+        hunk: Some(2),
+        message: "error: patch failed".to_owned(),
+    };
+    let outcomes = [
+        RunOutcome::Timeout,
+        RunOutcome::Oom,
+        RunOutcome::DiskFull,
+        RunOutcome::OutputFull,
+        RunOutcome::BuildFailed { how: "exit code 1".to_owned(), tail: "x".to_owned() },
+        gold,
+        RunOutcome::EnvError { reason: "no test was collected".to_owned() },
+        RunOutcome::ParserError { problems: Vec::new() },
+        RunOutcome::InfraError { reason: "x".to_owned() },
+    ];
+    let texts: BTreeSet<String> = outcomes.iter().map(RunOutcome::explain_with_advice).collect();
+    assert_eq!(texts.len(), outcomes.len());
+    for (text, outcome) in texts.iter().zip(&outcomes) {
+        assert!(!text.contains('\n') && outcome.advice().is_some(), "{text}");
+    }
+    assert_eq!(RunOutcome::Completed.explain_with_advice(), "completed");
+}
+
+#[test]
+fn a_new_verdict_tells_what_changed() {
+    let pre = runs(Phase::Pre, &["a=f,b=p,c=p"; 3]);
+    let clean = runs(Phase::Post, &["a=p,b=p,c=p"; 3]);
+    let expected = lists(&["a"], &["b", "c"]);
+    let old = judge(&expected, &both(&pre, &clean), &three());
+    assert_eq!(old.changes(&old), Vec::<String>::new());
+    let flaky = runs(
+        Phase::Post,
+        &["a=p,b=p,c=p", "a=p,b=f,c=p", "a=p,b=p,c=p", "a=p,b=p,c=p", "a=p,b=p,c=p"],
+    );
+    let new = judge(&expected, &both(&pre, &flaky), &three());
+    let changes = new.changes(&old);
+    assert!(changes[0].starts_with("was admitted, is admitted-with-quarantine: 1 PASS_TO_PASS"));
+    assert_eq!(changes[1..], ["b is flaky", "b is set aside"]);
+    assert_eq!(
+        old.changes(&new)[1..],
+        ["b was flaky, and failed in no run now", "b is no longer set aside"]
+    );
+}
+
+#[test]
+fn records_of_the_first_version_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(folder.path(), &folder.path().join("scratch")).unwrap();
+    let text = fs_err::read(
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/verify/record-v1.json"),
+    )
+    .unwrap();
+    let key: Digest = serde_json::from_slice::<serde_json::Value>(&text).unwrap()["key"]
+        .as_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    fs_err::create_dir_all(store.run_path(&key)).unwrap();
+    fs_err::write(store.run_path(&key).join("record.json"), &text).unwrap();
+    let record = load(&store, &key).unwrap().unwrap();
+    assert_eq!((record.version, record.profile.is_plain(), record.repeat), (1, true, 2));
+    assert_eq!((record.series.as_str(), record.alone, record.ids.len()), ("", false, 0));
+    assert_eq!(record.outcome_of("t.py::a"), Outcome::Passed);
+    // Its key is that of its own time.
+    assert_eq!(record_key(&record, &["make".to_owned()]).unwrap(), key);
+    assert_ne!(record_key(&record, &[]).unwrap(), key);
 }
 
 #[test]
