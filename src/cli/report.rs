@@ -29,8 +29,13 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
         manifest::parse(&path.display().to_string(), &bytes).map_err(pipeline::Error::from)?;
     let store = settings.open_store()?;
     let _in_use = store.lock_shared(&settings.cancel).map_err(pipeline::Error::from)?;
-    let input =
-        report::gather(&store, &manifest, &settings.cancel).map_err(pipeline::Error::from)?;
+    let gathering = report::Gathering {
+        store: &store,
+        jobs: settings.jobs,
+        reporter: &settings.reporter,
+        cancel: &settings.cancel,
+    };
+    let input = report::gather(gathering, &manifest).map_err(pipeline::Error::from)?;
     let output = args
         .output
         .clone()

@@ -1,11 +1,16 @@
 //! From a manifest and a store to the report's values: an instance at a time, so that no more than one instance's records are in
-//! memory.
+//! memory, or as many as are read at once.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::excerpt::{self, Excerpt, Stream};
 use super::model::{Facts, LayerSize, Part, ReportInput};
 use super::runs::{RunLine, in_order};
+use super::text::counted;
 use super::{Error, InstanceReport, summarise};
-use crate::base::{Cancel, Digest, Store};
+use crate::base::progress::Task;
+use crate::base::{Cancel, Digest, SharedReporter, Store};
 use crate::image::Image;
 use crate::manifest::{InstanceEvidence, Manifest, RunEntry};
 use crate::verify::{self, LogKind, RunRecord, log_path};
@@ -19,35 +24,52 @@ const ALL_BYTES: usize = 2_000_000;
 /// ... of which each gets at least this much and at most that.
 const SHARE: [usize; 2] = [2_000, 60_000];
 
+/// How a report is gathered.
+#[derive(Clone, Copy)]
+pub struct Gathering<'a> {
+    /// Where records and logs are.
+    pub store: &'a Store,
+    /// How many instances are read at once.
+    pub jobs: usize,
+    /// Who is told.
+    pub reporter: &'a SharedReporter,
+    /// Ends it.
+    pub cancel: &'a Cancel,
+}
+
 /// Reads what the manifest names from the store. What is not there, or is not what the manifest means, is said in the report.
-pub fn gather(store: &Store, manifest: &Manifest, cancel: &Cancel) -> Result<ReportInput, Error> {
+pub fn gather(gathering: Gathering<'_>, manifest: &Manifest) -> Result<ReportInput, Error> {
     let subject = &manifest.subject;
-    let count = manifest.evidence.instances.len().max(1);
-    let share = (ALL_BYTES / count).clamp(SHARE[0], SHARE[1]);
-    let mut instances = Vec::new();
-    for (id, evidence) in &manifest.evidence.instances {
-        cancel.check()?;
-        let Some(entry) = subject.instances.get(id) else { continue };
-        let mut records = Vec::new();
-        let mut absent = Vec::new();
-        for run in &evidence.runs {
-            match record(store, run)? {
-                Ok(record) => records.push(record),
-                Err(why) => absent.push((run.key, why)),
-            }
+    let all: Vec<(&String, &InstanceEvidence)> = manifest.evidence.instances.iter().collect();
+    let task = Task::start(gathering.reporter, "report", &subject.split.name, None);
+    let next = AtomicUsize::new(0);
+    // An instance a time and thread, put in its place: which was first does not show.
+    let done: Vec<OnceLock<Result<Option<InstanceReport>, Error>>> =
+        all.iter().map(|_| OnceLock::new()).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..gathering.jobs.clamp(1, all.len().max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let at = next.fetch_add(1, Ordering::Relaxed);
+                    let (Some((id, evidence)), Some(place)) = (all.get(at), done.get(at)) else {
+                        return;
+                    };
+                    let taken = place.set(instance(gathering, manifest, id, evidence));
+                    debug_assert!(taken.is_ok(), "each number is handed out once");
+                }
+            });
         }
-        let facts = Facts {
-            id: id.clone(),
-            environment: entry.environment.clone(),
-            lists: entry.lists.clone(),
-            verdict: evidence.verdict.clone(),
-            layers: layers(manifest, &entry.image.image, &entry.environment),
-            absent,
-        };
-        let mut report = summarise(facts, &records, Vec::new());
-        report.excerpts = excerpts(store, evidence, &report, &records, share, cancel)?;
-        instances.push(report);
+    });
+    let mut instances = Vec::with_capacity(all.len());
+    for place in done {
+        instances.extend(place.into_inner().expect("every place was taken by a thread")?);
     }
+    let runs: usize = instances.iter().map(|instance| instance.runs.len()).sum();
+    task.done_with(format!(
+        "{}, {}",
+        counted(instances.len(), "instance", "instances"),
+        counted(runs, "run", "runs")
+    ));
     Ok(ReportInput {
         split: subject.split.name.clone(),
         platform: subject.platform,
@@ -58,6 +80,39 @@ pub fn gather(store: &Store, manifest: &Manifest, cancel: &Cancel) -> Result<Rep
         gaps: manifest.host.gaps.clone(),
         instances,
     })
+}
+
+/// One instance; nothing where the manifest's subject does not know it.
+fn instance(
+    gathering: Gathering<'_>,
+    manifest: &Manifest,
+    id: &str,
+    evidence: &InstanceEvidence,
+) -> Result<Option<InstanceReport>, Error> {
+    let Some(entry) = manifest.subject.instances.get(id) else { return Ok(None) };
+    let count = manifest.evidence.instances.len().max(1);
+    let share = (ALL_BYTES / count).clamp(SHARE[0], SHARE[1]);
+    let mut records = Vec::new();
+    let mut absent = Vec::new();
+    for run in &evidence.runs {
+        gathering.cancel.check()?;
+        match record(gathering.store, run)? {
+            Ok(record) => records.push(record),
+            Err(why) => absent.push((run.key, why)),
+        }
+    }
+    let facts = Facts {
+        id: id.to_owned(),
+        environment: entry.environment.clone(),
+        lists: entry.lists.clone(),
+        verdict: evidence.verdict.clone(),
+        layers: layers(manifest, &entry.image.image, &entry.environment),
+        absent,
+    };
+    let mut report = summarise(facts, &records, Vec::new());
+    report.excerpts =
+        excerpts(gathering.store, evidence, &report, &records, share, gathering.cancel)?;
+    Ok(Some(report))
 }
 
 /// The record of a run, if the store has the one that the manifest means; else why not.

@@ -17,7 +17,7 @@ mod words;
 
 pub use error::Error;
 pub use excerpt::{Excerpt, Stream};
-pub use gather::gather;
+pub use gather::{Gathering, gather};
 pub use matrix::{Column, Row};
 pub use model::{Facts, InstanceReport, LayerSize, Part, ReportInput};
 pub use page::html;

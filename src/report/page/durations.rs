@@ -111,8 +111,8 @@ fn plot(series: &[Series], runs: usize) -> Markup {
                 path.grid d={ "M" (LEFT) " " (y(top * share)) "H" (size[0]) } {}
                 text.end x=(LEFT - 6.0) y=(y(top * share) + 4.0) { (axis(top * share)) }
             }
-            text x=(x(1)) y=(size[1] - 3.0) { "1" }
-            @if runs > 4 { text.end x=(size[0] - step / 2.0 + 4.0) y=(size[1] - 3.0) { (runs) } }
+            text x=(format!("{:.0}", x(1) - 4.0)) y=(size[1] - 3.0) { "1" }
+            @if runs > 4 { text.end x=(format!("{:.0}", x(runs) + 4.0)) y=(size[1] - 3.0) { (runs) } }
             @for one in series {
                 path class=(one.class) d=(marks(&one.points, x, y)) {}
             }

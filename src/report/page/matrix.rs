@@ -52,9 +52,9 @@ pub(super) fn section(context: Context<'_>) -> Markup {
             table.matrix {
                 thead {
                     tr {
-                        th scope="col" { "Tests with equal outcomes" }
+                        th scope="col" { "Tests with the same outcomes" }
                         th scope="col" { "List" }
-                        th.n scope="col" { "Failed after" }
+                        th.n scope="col" { "Not passed after" }
                         @for column in &instance.columns { th scope="col" { (heading(column)) } }
                     }
                     tr aria-hidden="true" {
@@ -94,16 +94,15 @@ fn legend(instance: &InstanceReport) -> Markup {
     }
 }
 
-fn heading(column: &Column) -> String {
+fn heading(column: &Column) -> Markup {
     let conditions = if column.plain { "plain" } else { "other conditions" };
     let last = column.first + column.runs - 1;
-    let numbers = if column.runs == 1 {
-        format!("run {last}")
-    } else {
-        format!("runs {}–{last}", column.first)
-    };
-    let series = if column.series.is_empty() { "" } else { ", again" };
-    format!("{} · {conditions}{series} · {numbers}", words::phase(column.phase))
+    html! {
+        (words::phase(column.phase)) ", " (conditions)
+        @if !column.series.is_empty() { ", again" }
+        br;
+        @if column.runs == 1 { "run " (last) } @else { "runs " (column.first) "–" (last) }
+    }
 }
 
 /// Marks every fifth run, and every tenth by its number's tens.

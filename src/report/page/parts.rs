@@ -7,7 +7,7 @@ use crate::report::{InstanceReport, words};
 use crate::verify::Status;
 
 /// Ids in folded lists of a whole report; spread over its instances.
-const ALL_LISTED: usize = 40_000;
+const ALL_LISTED: usize = 25_000;
 /// A list shows at least so many.
 const LISTED: usize = 20;
 /// With more instances than this, details are told shorter.

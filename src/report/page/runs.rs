@@ -90,7 +90,7 @@ fn line(context: Context<'_>, group: &Group<'_>) -> Markup {
                 }
             }
             td { (words::phase(run.phase)) }
-            td { (conditions_of(run)) }
+            td.conditions { (conditions_of(run)) }
             td.story { (story(context, run)) }
             td.n { (range(&group.runs, |run| Some(run.wall), |wall| seconds(*wall))) }
             td.n { (range(&group.runs, |run| run.cpu, |cpu| seconds(*cpu))) }

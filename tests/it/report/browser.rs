@@ -81,7 +81,7 @@ impl Browser {
         });
         let session = String::new();
         let mut browser =
-            Self { child, to, answers, session, calls: 0, events: Vec::new(), folder: folder };
+            Self { child, to, answers, session, calls: 0, events: Vec::new(), folder };
         let target = browser.call("Target.createTarget", &json!({ "url": "about:blank" }));
         let attach = json!({ "targetId": target["targetId"], "flatten": true });
         let attached = browser.call("Target.attachToTarget", &attach);

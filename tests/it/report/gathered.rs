@@ -2,11 +2,13 @@
 
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::Arc;
 
-use hallmark::base::{Digest, canon};
+use hallmark::base::progress::Silent;
+use hallmark::base::{Digest, SharedReporter, canon};
 use hallmark::cli::exit;
 use hallmark::manifest::{Manifest, RunEntry, write};
-use hallmark::report::{Part, gather, html};
+use hallmark::report::{Gathering, Part, gather, html};
 use hallmark::results::Outcome;
 use hallmark::verify::{LogKind, Phase, RunRecord, log_path};
 
@@ -49,7 +51,10 @@ fn online_a_report_shows_what_the_store_has_and_says_what_it_lacks() {
     let Some(made) = Made::new() else { return };
     let (manifest, run) = failing(&made);
     let store = &made.bench.store;
-    let report = || gather(store, &manifest, &made.bench.cancel).unwrap();
+    let reporter: SharedReporter = Arc::new(Silent);
+    let cancel = &made.bench.cancel;
+    let gathering = Gathering { store, jobs: 2, reporter: &reporter, cancel };
+    let report = || gather(gathering, &manifest).unwrap();
     let input = report();
     let instance = &input.instances[0];
     assert_eq!(instance.runs.len(), 5);
@@ -93,7 +98,7 @@ fn online_a_report_shows_what_the_store_has_and_says_what_it_lacks() {
     ));
     // The end can be asked for.
     made.bench.cancel.cancel();
-    assert!(gather(store, &manifest, &made.bench.cancel).is_err());
+    assert!(gather(gathering, &manifest).is_err());
 }
 
 /// The binary, in `folder`, on the bench's store.
@@ -119,7 +124,7 @@ fn online_the_verb_writes_the_page_and_prints_the_table() {
     let output = call(&made, folder.path(), &["report", "s"]);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(i32::from(exit::OK)), "{said}");
-    assert_eq!(said, "wrote s.report.html\n");
+    assert!(said.ends_with("1 instance, 5 runs\nwrote s.report.html\n"), "{said}");
     let table = text(&output.stdout);
     assert!(table.starts_with("instance       verdict      pre+post"), "{table}");
     assert!(table.contains("owner__name-1  provisional"), "{table}");
@@ -135,6 +140,9 @@ fn online_the_verb_writes_the_page_and_prints_the_table() {
     );
     let lines: Vec<serde_json::Value> =
         text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (told, lines): (Vec<_>, Vec<_>) =
+        lines.into_iter().partition(|line| line["kind"] == "progress");
+    assert_eq!(told.len(), 2);
     let kinds: Vec<&str> = lines.iter().map(|line| line["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["verdict", "report"]);
     assert_eq!(lines[0]["value"]["instance"], "owner__name-1");

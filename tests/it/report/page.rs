@@ -63,9 +63,9 @@ fn the_matrix_has_a_row_a_pattern_and_a_letter_a_run() {
     let matrix = &matrix[..matrix.find("</table>").unwrap()];
     // Collections have no column; runs are numbered as they are listed.
     for heading in [
-        "before · plain · runs 3–5",
-        "after · plain · runs 6–34",
-        "after · other conditions · runs 35–42",
+        "before, plain<br>runs 3–5",
+        "after, plain<br>runs 6–34",
+        "after, other conditions<br>runs 35–42",
     ] {
         assert!(matrix.contains(heading), "{heading}: {matrix}");
     }
