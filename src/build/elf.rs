@@ -30,19 +30,25 @@ pub(super) fn hide_functions(library: &mut [u8], kept: &[&str]) -> Result<Vec<St
     let mut symbols = None;
     for index in 0..count {
         let at = header(index)?;
-        if number(library, at + 4, 4)? == DYNAMIC_SYMBOLS {
+        if number(library, at.saturating_add(4), 4)? == DYNAMIC_SYMBOLS {
             symbols = Some(at);
         }
     }
     let symbols = symbols.ok_or("it has no dynamic symbols")?;
-    let names = section(library, header(number(library, symbols + 0x28, 4)?)? + 0x18, 8)?;
-    let (start, length) =
-        (section(library, symbols + 0x18, 8)?, section(library, symbols + 0x20, 8)?);
+    let names = section(
+        library,
+        header(number(library, symbols.saturating_add(0x28), 4)?)?.saturating_add(0x18),
+        8,
+    )?;
+    let (start, length) = (
+        section(library, symbols.saturating_add(0x18), 8)?,
+        section(library, symbols.saturating_add(0x20), 8)?,
+    );
     let mut found = Vec::new();
     for at in (start..start.checked_add(length).ok_or_else(cut)?).step_by(SYMBOL).skip(1) {
-        let kind = number(library, at + 4, 1)?;
+        let kind = number(library, at.saturating_add(4), 1)?;
         let kind = u8::try_from(kind).expect("one byte");
-        let defined = number(library, at + 6, 2)? != 0;
+        let defined = number(library, at.saturating_add(6), 2)? != 0;
         if !defined || kind & 0xf != FUNCTION || !VISIBLE.contains(&(kind >> 4)) {
             continue;
         }
@@ -89,5 +95,55 @@ mod tests {
         let mut wild = vec![0xff; 4096];
         wild[..6].copy_from_slice(b"\x7fELF\x02\x01");
         assert!(hide_functions(&mut wild, &[]).is_err());
+    }
+
+    /// One section of symbols and one of names, after the header.
+    fn library(symbols: &[(&str, u8, u16)]) -> Vec<u8> {
+        let mut names = vec![0];
+        let mut table = vec![0; SYMBOL];
+        for (name, kind, section) in symbols {
+            table.extend(u32::try_from(names.len()).unwrap().to_le_bytes());
+            table.extend([*kind, 0]);
+            table.extend(section.to_le_bytes());
+            table.extend([0; 16]);
+            names.extend(name.bytes().chain([0]));
+        }
+        let start = SECTION + 2 * SECTION;
+        let mut bytes = vec![0; start];
+        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        bytes[0x28..0x30].copy_from_slice(&(SECTION as u64).to_le_bytes());
+        bytes[0x3c..0x3e].copy_from_slice(&2_u16.to_le_bytes());
+        let mut section = |number: usize, kind: u32, at: usize, length: usize| {
+            let header = &mut bytes[SECTION + number * SECTION..][..SECTION];
+            header[4..8].copy_from_slice(&kind.to_le_bytes());
+            header[0x18..0x20].copy_from_slice(&(at as u64).to_le_bytes());
+            header[0x20..0x28].copy_from_slice(&(length as u64).to_le_bytes());
+        };
+        section(0, 3, start + table.len(), names.len());
+        section(1, 11, start, table.len());
+        bytes.extend(table);
+        bytes.extend(names);
+        bytes
+    }
+
+    #[test]
+    fn offered_functions_become_local_but_for_the_kept() {
+        let symbols = [
+            ("time", 0x12, 7),
+            ("sleep", 0x12, 7),
+            ("sleep", 0x22, 7),
+            ("imported", 0x12, 0),
+            ("data", 0x11, 7),
+            ("private", 0x02, 7),
+        ];
+        let mut bytes = library(&symbols);
+        assert_eq!(hide_functions(&mut bytes, &["time", "none"]).unwrap(), ["time"]);
+        let mut expected = symbols;
+        (expected[1].1, expected[2].1) = (0x02, 0x02);
+        assert_eq!(bytes, library(&expected));
+        // Cut anywhere, it is refused or read as far as it goes, never past its end.
+        for length in 0..bytes.len() {
+            let _ = hide_functions(&mut bytes[..length].to_vec(), &["time"]);
+        }
     }
 }

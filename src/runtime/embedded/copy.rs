@@ -188,7 +188,14 @@ impl Copier<'_> {
         }
         if size > 0 {
             let from = openat(source, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-            while sendfile(&made, &from, None, CHUNK)? > 0 {}
+            let mut left = size;
+            while left > 0 {
+                match sendfile(&made, &from, None, CHUNK)? {
+                    // Shorter than it said.
+                    0 => break,
+                    copied => left = left.saturating_sub(copied as u64),
+                }
+            }
         }
         self.finish(&made, stat)?;
         if stat.st_nlink > 1 {
