@@ -14,9 +14,11 @@ use hallmark::results::{
 };
 use hallmark::spec::Parser;
 
+mod bad_input;
 mod containers;
 mod corpus;
 mod family;
+mod hostile;
 mod network;
 mod order;
 mod text;
@@ -342,6 +344,42 @@ fn online_a_test_over_its_limit_fails_and_the_run_goes_on() {
             ("test_after", Outcome::Passed),
         ] {
             let id = format!("test_limits.py::{name}");
+            assert_eq!(run.outcome(&id), outcome, "{name} {python}");
+            if !outcome.satisfies() {
+                assert!(run.reason(&id).starts_with("timeout: "), "{name} {}", run.reason(&id));
+            }
+        }
+        assert_eq!(run.check(), [], "{python}");
+        assert_eq!(run.status.code(), Some(1));
+    }
+}
+
+#[test]
+fn online_a_test_over_its_limit_ends_its_worker_and_the_run_goes_on() {
+    let more = |work: &Path| {
+        // It was made for the limit of one process, whose tear-down gets time of its own.
+        fs_err::remove_file(work.join("test_limits.py")).unwrap();
+        fs_err::write(
+            work.join("test_workers.py"),
+            "import time\ndef test_before(): pass\ndef test_sleeps():\n    time.sleep(600)\n\
+             def test_between(): pass\ndef test_loops():\n    while True:\n        try:\n            \
+             time.sleep(600)\n        except BaseException: pass\ndef test_after(): pass\n",
+        )
+        .unwrap();
+    };
+    for run in runs("limits", 2.0, &pytest(&["-n", "2", "test_workers.py"]), more) {
+        if run.report.collected.is_none() || run.report.pytest.as_deref() == Some("3.0.7") {
+            continue; // No xdist there, or one that calls all this by other names.
+        }
+        let python = &run.python;
+        for (name, outcome) in [
+            ("test_before", Outcome::Passed),
+            ("test_sleeps", Outcome::Failed),
+            ("test_between", Outcome::Passed),
+            ("test_loops", Outcome::Failed),
+            ("test_after", Outcome::Passed),
+        ] {
+            let id = format!("test_workers.py::{name}");
             assert_eq!(run.outcome(&id), outcome, "{name} {python}");
             if !outcome.satisfies() {
                 assert!(run.reason(&id).starts_with("timeout: "), "{name} {}", run.reason(&id));

@@ -5,12 +5,13 @@
 OUT is the report's folder, see `hallmark_runner.py`. MODE is `module` or `script`.
 
 The plug-in is an object that only this pytest session knows. Under xdist the controller reports for its
-workers (the limit per test then does not hold: the run's does); with an order there are no workers.
+workers, and ends the worker whose test is over its limit; with an order there are no workers.
 
 Python 3.5 and later, pytest 3 and later.
 """
 
 import os
+import signal
 import sys
 import types
 
@@ -27,6 +28,62 @@ def load(name):
 
 common = load("hallmark_runner.py")
 text = common.text
+
+
+class Workers:
+    """The limit of a test in xdist's workers, which know nothing of us: a thread of the controller kills."""
+
+    def __init__(self, limit):
+        self.limit = limit
+        self.pids = {}
+        self.running = {}
+        self.killed = set()
+        self.thread = None
+
+    def add(self, gateway, config):
+        """Called before the worker starts: then it still answers."""
+        if not self.limit.seconds:
+            return
+        channel = gateway.remote_exec("import os; channel.send(os.getpid())")
+        self.pids[gateway.id] = channel.receive()
+        channel.waitclose()
+        session = config.pluginmanager.getplugin("dsession")
+        if self.thread is None and hasattr(session, "worker_logstart"):
+            original = session.worker_logstart
+
+            def worker_logstart(node, nodeid, location):
+                deadline = common.monotonic() + self.limit.seconds
+                self.running[node.gateway.id] = deadline, text(nodeid)
+                return original(node, nodeid, location)
+
+            session.worker_logstart = worker_logstart
+            import threading
+
+            self.thread = threading.Thread(target=self.watch)
+            self.thread.daemon = True
+            self.thread.start()
+
+    def watch(self):
+        while True:
+            common.sleep(min(0.5, self.limit.seconds / 4.0))
+            for worker, (deadline, nodeid) in list(self.running.items()):
+                if common.monotonic() > deadline:
+                    self.running.pop(worker, None)
+                    self.killed.add(nodeid)
+                    try:
+                        os.kill(self.pids[worker], signal.SIGKILL)
+                    except OSError:
+                        pass
+
+    def report(self, report):
+        node = getattr(report, "node", None)
+        if node is None:
+            return
+        if report.when not in ("setup", "call"):
+            self.running.pop(node.gateway.id, None)
+        if report.when not in ("setup", "call", "teardown") and text(report.nodeid) in self.killed:
+            # The crash of its worker.
+            report.longrepr = self.limit.message()
 
 
 def plugin(pytest, stream, limit, counters, options):
@@ -53,6 +110,7 @@ def plugin(pytest, stream, limit, counters, options):
         def __init__(self):
             self.collections = set()
             self.collecting = None
+            self.workers = Workers(limit)
 
         # Before xdist's own, which makes workers. They would take tests as they become free.
         @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -96,6 +154,13 @@ def plugin(pytest, stream, limit, counters, options):
                 self.collections.add(names)
                 stream.collected(names)
 
+        @pytest.hookimpl(optionalhook=True)
+        def pytest_xdist_newgateway(self, gateway):
+            self.workers.add(gateway, self.config)
+
+        def pytest_configure(self, config):
+            self.config = config
+
         @pytest.hookimpl(tryfirst=True)
         def pytest_runtest_logstart(self, nodeid, location):
             stream.write("begin", id=text(nodeid))
@@ -107,6 +172,7 @@ def plugin(pytest, stream, limit, counters, options):
 
         @pytest.hookimpl(tryfirst=True)
         def pytest_runtest_logreport(self, report):
+            self.workers.report(report)
             fields = dict(
                 id=text(report.nodeid),
                 when=text(report.when),

@@ -1,0 +1,11 @@
+//! Fuzzes `check::compat`.
+
+#![cfg_attr(fuzzing, no_main)]
+
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hallmark_fuzz::check::compat(bytes));
+
+#[cfg(not(fuzzing))]
+fn main() {
+    hallmark_fuzz::over_files(hallmark_fuzz::check::compat);
+}
