@@ -1,8 +1,11 @@
 //! The library that moves a run's clock: libfaketime, from the locked package of the run's own suite, cut down to
 //! what a moved clock needs.
 //!
-//! Kept are the functions that tell the time, and those that wait until a time of day. Hidden are
+//! Kept are the functions that tell the time, and the semaphore's that waits until a time of day, which Python's locks
+//! used before 3.11. Hidden are
 //!
+//! - condition variables: with them, those of Python 3.13's interpreter lock lose their signals, and threads that take
+//!   turns run ten times slower. What waits at one until a time of day waits by the real clock;
 //! - waits for a length of time, and until a time of the monotonic clock, which is the real one: 0.9.10 breaks
 //!   `clock_nanosleep`, and with it `time.sleep` of Python 3.11 and later;
 //! - stat and utime, which each version changes for other entry points of the C library: a file that a program
@@ -23,7 +26,7 @@ use crate::lock::{Deb, ToolsLock};
 use crate::runtime::Workbench;
 
 /// Raise it whenever another library comes out.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The package.
 const PACKAGE: &str = "libfaketime";
@@ -46,12 +49,10 @@ const TELL: [&str; 12] = [
     "timespec_get",
 ];
 
-const WAIT: [&str; 4] =
-    ["pthread_cond_destroy", "pthread_cond_init", "pthread_cond_timedwait", "sem_timedwait"];
+const WAIT: [&str; 1] = ["sem_timedwait"];
 
 /// Without one of these it is no libfaketime that is known here.
-const NEEDED: [&str; 5] =
-    ["clock_gettime", "gettimeofday", "pthread_cond_timedwait", "sem_timedwait", "time"];
+const NEEDED: [&str; 4] = ["clock_gettime", "gettimeofday", "sem_timedwait", "time"];
 
 /// The name of its semaphore, and one that sem_open(3) refuses.
 const SEMAPHORE: (&[u8], &[u8]) = (b"/faketime_sem_%ld\0", b"/faketime/sem_%ld\0");

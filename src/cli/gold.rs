@@ -18,6 +18,8 @@ pub(crate) struct Gold {
 /// The options, checked.
 pub(crate) struct Plan {
     pub(crate) verification: Verification,
+    /// Whether the user named the policy.
+    named: bool,
     runs: Option<u32>,
 }
 
@@ -26,7 +28,7 @@ impl Gold {
     pub(crate) fn plan(&self, project: &Project, split: &str) -> anyhow::Result<Plan> {
         let policy = project.policy(self.policy.as_deref(), split)?;
         let verification = Verification { policy, series: String::new() };
-        Ok(Plan { verification, runs: self.runs })
+        Ok(Plan { verification, named: self.policy.is_some(), runs: self.runs })
     }
 }
 
@@ -38,6 +40,14 @@ impl Plan {
             None => Goal::Verdicts(&self.verification),
         };
         pipeline.execute(board, goal)
+    }
+
+    /// A new series of runs, by the policy of before unless another was named.
+    pub(crate) fn again(&mut self, series: String, policy: &Policy) {
+        self.verification.series = series;
+        if !self.named {
+            self.verification.policy = policy.clone();
+        }
     }
 
     pub(crate) fn policy(&self) -> &Policy {

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     selection: Selection,
     #[command(flatten)]
     gold: Gold,
-    /// Verify again: make new runs and print what changed since this manifest
+    /// Verify again: make new runs of this manifest's instances, by its policy if no other is named, and print what changed
     #[arg(long, value_name = "MANIFEST", conflicts_with = "runs")]
     since: Option<PathBuf>,
     /// Go on with the verification begun last with --since instead of beginning another
@@ -43,17 +43,28 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     let session = Session::open(settings)?;
     let mut plan = args.gold.plan(&session.project, &args.selection.split)?;
     let mut selection = args.selection.clone();
-    if let Some((digest, _)) = &older {
+    if let Some((digest, older)) = &older {
         let series = Series::begin(&session.store, &selection.split, *digest, args.resume)?;
-        plan.verification.series = series.name();
+        plan.again(series.name(), &older.subject.policy);
+        if selection.instances.is_empty() {
+            let split = session.project.split(&selection.split)?;
+            let ids = split.instances.iter().map(|instance| instance.id.to_string());
+            selection.instances =
+                ids.filter(|id| older.evidence.instances.contains_key(id)).collect();
+        }
     }
     if let Some(sample) = args.sample {
         let split = session.project.split(&selection.split)?;
-        selection.instances = sample.draw(&split, &plan.verification.series);
+        let mut ids: Vec<String> =
+            split.instances.iter().map(|instance| instance.id.to_string()).collect();
+        if !selection.instances.is_empty() {
+            ids = selection.instances;
+        }
+        let all = ids.len();
+        selection.instances = sample.draw(ids, &plan.verification.series);
         settings.printer.note(&format!(
-            "{} of {} instances: {}",
+            "{} of {all} instances: {}",
             selection.instances.len(),
-            split.instances.len(),
             selection.instances.join(", ")
         ));
     }

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use super::Error;
 use crate::base::files::write_atomic;
 use crate::base::{Digest, Store, canon};
-use crate::dataset::Split;
 
 const VERSION: u64 = 1;
 
@@ -78,9 +77,9 @@ impl std::str::FromStr for Sample {
 }
 
 impl Sample {
-    /// Draws instances of a split; another `seed` draws others, the same seed the same.
-    pub fn draw(self, split: &Split, seed: &str) -> Vec<String> {
-        let all = split.instances.len();
+    /// Draws of these instances; another `seed` draws others, the same seed the same.
+    pub fn draw(self, ids: Vec<String>, seed: &str) -> Vec<String> {
+        let all = ids.len();
         #[expect(
             clippy::cast_precision_loss,
             clippy::cast_possible_truncation,
@@ -89,16 +88,10 @@ impl Sample {
         )]
         let wanted = match self {
             Self::Count(count) => count.min(all),
-            Self::Share(share) => ((all as f64 * share).ceil() as usize).clamp(1, all),
+            Self::Share(share) => ((all as f64 * share).ceil() as usize).clamp(1, all.max(1)),
         };
-        let mut drawn: Vec<(Digest, String)> = split
-            .instances
-            .iter()
-            .map(|instance| {
-                let id = instance.id.to_string();
-                (Digest::of(format!("{seed}\n{id}")), id)
-            })
-            .collect();
+        let mut drawn: Vec<(Digest, String)> =
+            ids.into_iter().map(|id| (Digest::of(format!("{seed}\n{id}")), id)).collect();
         drawn.sort();
         drawn.truncate(wanted);
         let mut ids: Vec<String> = drawn.into_iter().map(|(_, id)| id).collect();
