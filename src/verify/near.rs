@@ -120,7 +120,7 @@ impl<'a> NearIndex<'a> {
 /// An id without the time that the test took.
 fn without_duration(id: &str) -> String {
     static DURATION: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"^(.*\S)\s+[(\[]?\s*[0-9]+(\.[0-9]+)?\s*(ns|us|\x{b5}s|ms|s|sec|secs|second|seconds|m|min)\s*[)\]]?\s*$")
+        Regex::new(r"^(.*[^\s(\[])\s+[(\[]?\s*[0-9]+(\.[0-9]+)?\s*(ns|us|\x{b5}s|ms|s|sec|secs|second|seconds|m|min)\s*[)\]]?\s*$")
             .expect("a constant expression")
     });
     DURATION.captures(id).map_or_else(|| id.trim().to_owned(), |parts| parts[1].to_owned())

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::array::combined_runs;
 use super::evidence::{Evidence, Run, chosen_tests};
-use super::order::{in_order, order_search};
+use super::order::{Culprits, OrderGroup, OrderRun, in_order, order_search};
 use super::schedule::{FIRST_RUNS, RunRequest, requests};
 use super::search::{Search, Tally, Trials, best_probe, search};
 use crate::results::Outcome;
@@ -164,6 +164,7 @@ impl<'e, 'a> Finder<'e, 'a> {
         let profiles = self.profiles();
         let mut suspects = Vec::new();
         let mut masks = BTreeSet::new();
+        let mut orders = Vec::new();
         for group in groups {
             let mut trials: Trials<'_> =
                 profiles.iter().copied().zip(group.tallies.iter().copied()).collect();
@@ -188,7 +189,12 @@ impl<'e, 'a> Finder<'e, 'a> {
                         if 2 * group.tests.len() >= self.evidence.expected.len() {
                             masks.extend(settings.iter().map(Setting::axis));
                         }
-                        self.found_settings(group, &settings);
+                        match settings.as_slice() {
+                            [Setting::Order { order }] if !group.inverse => {
+                                orders.push((group, settings.clone(), order.clone()));
+                            }
+                            _ => self.found_settings(group, &settings),
+                        }
                         // There may be another cause, in runs that this one does not explain.
                         trials.retain(|profile, _| !explains(&settings, profile));
                     }
@@ -211,6 +217,9 @@ impl<'e, 'a> Finder<'e, 'a> {
         }
         if let Some(profile) = best_probe(&suspects) {
             self.ask(profile);
+        }
+        if !orders.is_empty() {
+            self.find_orders(&orders);
         }
         self.unmask(&masks);
         self.findings.never.sort_unstable();
@@ -239,38 +248,73 @@ impl<'e, 'a> Finder<'e, 'a> {
 
     fn found_settings(&mut self, group: &Group, settings: &[Setting]) {
         let settings = settings.to_vec();
-        match settings.as_slice() {
-            _ if group.inverse => self.found_all(group, &Cause::Needs { settings }),
-            [Setting::Order { order }] => {
-                let order = order.clone();
-                self.found_order(group, &settings, &order);
-            }
-            _ => self.found_all(group, &Cause::Sensitive { settings, order: None }),
+        if group.inverse {
+            self.found_all(group, &Cause::Needs { settings });
+        } else {
+            self.found_all(group, &Cause::Sensitive { settings, order: None });
         }
     }
 
-    fn found_order(&mut self, group: &Group, settings: &[Setting], order: &TestOrder) {
+    /// Looks for what all tests depend on that depend on the order.
+    fn find_orders(&mut self, found: &[(&Group, Vec<Setting>, TestOrder)]) {
         let evidence = self.evidence;
-        let known_as = |test: usize| evidence.expected[test].known_as.clone();
-        let runs: BTreeMap<&[String], &Run<'_>> = evidence
-            .chosen
+        let ids = evidence.ids();
+        let places: BTreeMap<&str, usize> =
+            ids.iter().enumerate().map(|(place, id)| (id.as_str(), place)).collect();
+        let expected: Vec<Option<usize>> = evidence
+            .expected
             .iter()
-            .filter(|run| !run.waits && run.record.profile.settings().len() == 1)
-            .filter_map(|run| Some((chosen_tests(&run.record.profile)?, run)))
+            .map(|test| places.get(test.known_as.as_str()).copied())
             .collect();
-        let passed = |tests: &[String], test: &str| {
-            runs.get(tests).map(|run| run.outcome_of(test).satisfies())
+        let placed = |tests: &[String]| -> Vec<usize> {
+            tests.iter().filter_map(|id| places.get(id.as_str()).copied()).collect()
         };
-        let tests: Vec<String> = group.tests.iter().map(|test| known_as(*test)).collect();
-        let plain = evidence.ids();
-        let search = order_search(&tests, plain, &in_order(plain, order), passed);
-        for ask in search.asks {
-            self.ask(Profile::of([Setting::Order { order: TestOrder::Only { tests: ask } }]));
+        let in_order = |order: &TestOrder| placed(&in_order(ids, order));
+        let run = |run: &Run<'_>| {
+            let tests = match run.given.get(Axis::Order) {
+                Some(Setting::Order { order }) => in_order(order),
+                _ => (0..ids.len()).collect(),
+            };
+            let failed = run.fails.iter().filter_map(|test| expected[*test]).collect();
+            OrderRun { tests, failed, chosen: chosen_tests(&run.given).is_some() }
+        };
+        // All plain runs have the same order, and none of these tests failed in one.
+        let runs: Vec<OrderRun> = evidence
+            .counted()
+            .take(1)
+            .chain(self.trials())
+            .chain(evidence.chosen.iter().filter(|run| !run.waits))
+            .filter(|run| run.completed())
+            .map(run)
+            .collect();
+        let groups: Vec<OrderGroup> = found
+            .iter()
+            .map(|(group, _, order)| OrderGroup {
+                tests: group.tests.iter().filter_map(|test| expected[*test]).collect(),
+                failing: in_order(order),
+            })
+            .filter(|group| !group.tests.is_empty())
+            .collect();
+        let search = order_search(&groups, ids.len(), &runs);
+        let named = |tests: &[usize]| -> Vec<String> {
+            tests.iter().map(|place| ids[*place].clone()).collect()
+        };
+        for ask in &search.asks {
+            let order = TestOrder::Only { tests: named(ask) };
+            self.ask(Profile::of([Setting::Order { order }]));
         }
-        for test in &group.tests {
-            let order = search.known.get(&known_as(*test)).cloned();
-            let order = Some(order.unwrap_or(OrderCause::NotFound));
-            self.found(*test, Cause::Sensitive { settings: settings.to_vec(), order });
+        for (group, settings, _) in found {
+            for test in &group.tests {
+                let culprits = expected[*test].and_then(|place| search.known.get(&place));
+                let order = Some(match culprits {
+                    Some(Culprits::Polluter(tests)) => OrderCause::Polluter { tests: named(tests) },
+                    Some(Culprits::Setter(tests)) => {
+                        OrderCause::MissingSetter { tests: named(tests) }
+                    }
+                    Some(Culprits::NotFound) | None => OrderCause::NotFound,
+                });
+                self.found(*test, Cause::Sensitive { settings: settings.clone(), order });
+            }
         }
     }
 
