@@ -28,9 +28,9 @@ pub(super) fn section(input: &ReportInput) -> Markup {
     html! {
         section aria-labelledby="causes" {
             h2 #causes { "Causes of instability" }
+            p.note { "A test that is sensitive to several conditions at once counts under each." }
             div.wide tabindex="0" role="region" aria-labelledby="causes" {
                 table.sortable {
-                    caption { "A test that is sensitive to several conditions at once counts under each." }
                     thead {
                         tr {
                             th scope="col" { "Cause" }

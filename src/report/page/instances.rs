@@ -18,11 +18,11 @@ pub(super) fn section(input: &ReportInput) -> Markup {
                 label { "Show only " input #filter type="search" placeholder="id, verdict or reason" autocomplete="off"; }
                 span #shown role="status" {}
             }
+            p.note {
+                "Before and after: runs without and with the gold patch that count. Bound: upper limit of the rate of failing gold runs. F2P, P2P: FAIL_TO_PASS and PASS_TO_PASS tests."
+            }
             div.wide tabindex="0" role="region" aria-labelledby="instances" {
                 table.sortable #table {
-                    caption {
-                        "Before and after: runs without and with the gold patch that count. Bound: upper limit of the rate of failing gold runs. F2P, P2P: FAIL_TO_PASS and PASS_TO_PASS tests."
-                    }
                     thead {
                         tr {
                             th scope="col" { "Instance" }

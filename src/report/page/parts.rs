@@ -20,6 +20,8 @@ pub(super) struct Scale {
     pub(super) listed: usize,
     /// How many layers are named, and how many failing tests of a run.
     pub(super) named: usize,
+    /// Whether every run of chosen tests names them.
+    pub(super) details: bool,
 }
 
 impl Scale {
@@ -28,6 +30,7 @@ impl Scale {
         Self {
             listed: (ALL_LISTED / instances.max(1)).max(LISTED),
             named: if instances > MANY { 4 } else { 12 },
+            details: instances <= MANY,
         }
     }
 }

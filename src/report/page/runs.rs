@@ -6,8 +6,10 @@ use super::instance::Context;
 use super::parts;
 use crate::report::text::{Id, byte_size, counted, seconds, visible};
 use crate::report::{RunLine, words};
-use crate::verify::{Phase, RunOutcome};
+use crate::verify::{Axis, Phase, RunOutcome, Setting, TestOrder};
 
+/// Of a run of chosen tests, so many are named.
+const CHOSEN: usize = 100;
 /// Lines of one instance; runs beyond are counted.
 const LINES: usize = 120;
 
@@ -90,7 +92,7 @@ fn line(context: Context<'_>, group: &Group<'_>) -> Markup {
                 }
             }
             td { (words::phase(run.phase)) }
-            td.conditions { (conditions_of(run)) }
+            td.conditions { (conditions_of(context, run)) }
             td.story { (story(context, run)) }
             td.n { (range(&group.runs, |run| Some(run.wall), |wall| seconds(*wall))) }
             td.n { (range(&group.runs, |run| run.cpu, |cpu| seconds(*cpu))) }
@@ -99,7 +101,8 @@ fn line(context: Context<'_>, group: &Group<'_>) -> Markup {
     }
 }
 
-fn conditions_of(run: &RunLine) -> Markup {
+/// The conditions in words, and which tests were chosen, where only some were.
+fn conditions_of(context: Context<'_>, run: &RunLine) -> Markup {
     let mut also = Vec::new();
     if run.alone {
         also.push("alone on the machine".to_owned());
@@ -108,8 +111,15 @@ fn conditions_of(run: &RunLine) -> Markup {
         also.push(format!("verified again: {}", visible(&run.series)));
     }
     also.extend(run.gaps.iter().map(words::gap));
+    let chosen = match run.profile.get(Axis::Order) {
+        Some(Setting::Order { order: TestOrder::Only { tests } }) => tests.as_slice(),
+        _ => &[],
+    };
     html! {
         (visible(&run.profile.to_string()))
+        @if !chosen.is_empty() && context.scale.details {
+            details { summary { "which" } (parts::id_list(chosen, CHOSEN)) }
+        }
         @if !also.is_empty() { br; span.note { (also.join("; ")) } }
     }
 }

@@ -58,6 +58,8 @@ impl Browser {
             .args([name, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"])
             .args(["--disable-dev-shm-usage", "--hide-scrollbars", "--remote-debugging-pipe"])
             .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+            // What it leaves when it is killed is removed with the folder.
+            .env("TMPDIR", folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(fs_err::File::create(folder.path().join("stderr")).unwrap().into_file())

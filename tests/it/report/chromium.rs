@@ -195,7 +195,7 @@ fn chromium_finds_no_fault_of_structure_contrast_or_width() {
             assert!(contrast["seen"].as_u64().unwrap() > 300, "{contrast}");
             assert_eq!(browser.value(TOO_WIDE), json!([]), "{name}, {size:?}");
             // As a reader finds it, its lists folded.
-            browser.value("for (const one of document.querySelectorAll('details')) one.open = one.matches('.instance, .log')");
+            browser.value("for (const one of document.querySelectorAll('details')) { one.open = one.matches('.instance, .log'); one.style.contentVisibility = 'visible'; }");
             for number in 1..=2 {
                 let instance = format!("main > details.instance:nth-of-type({number})");
                 browser.picture(picture(&number.to_string()).as_ref(), Some(&instance));
