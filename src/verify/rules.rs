@@ -7,6 +7,7 @@ use super::policy::{Policy, Remedy};
 use super::profile::{Axis, Setting};
 use super::record::RunOutcome;
 use super::verdict::{Cause, Effect, ListName, Reason, Rule};
+use crate::results::Outcome;
 
 /// What is done about a test because of one cause.
 pub(crate) fn remedy(policy: &Policy, list: ListName, finding: &Finding) -> Remedy {
@@ -211,22 +212,30 @@ fn never(evidence: &Evidence<'_>, findings: &Findings) -> Vec<Reason> {
         if never.is_empty() {
             continue;
         }
-        let tests = ids(evidence, never);
-        let unknown = |id: &&String| {
-            evidence.missing.iter().any(|one| one.id == **id && one.taken_for.is_none())
-        };
-        let missing = tests.iter().filter(unknown).count();
-        let advice = if missing > 0 {
+        let mut outcomes: BTreeMap<Outcome, usize> = BTreeMap::new();
+        let last = evidence.counted().next_back();
+        for test in &never {
+            let known_as = &evidence.expected[*test].known_as;
+            let outcome = last.map_or(Outcome::Missing, |run| run.outcome_of(known_as));
+            *outcomes.entry(outcome).or_default() += 1;
+        }
+        let advice = if outcomes.contains_key(&Outcome::Missing) {
             "compare the missing ids with those that are near"
+        } else if outcomes.contains_key(&Outcome::Skipped) {
+            "a skipped test proves nothing, see the reasons of the skips"
         } else {
-            "see why they fail in the log"
+            "see why in the log"
         };
+        let outcomes: Vec<String> =
+            outcomes.iter().map(|(outcome, tests)| format!("{tests} {outcome}")).collect();
+        let tests = ids(evidence, never);
         let text = format!(
-            "{} in no run after the gold patch, {missing} of them are in no result: {advice}",
+            "{} in no run after the gold patch ({}): {advice}",
             match tests.len() {
                 1 => format!("1 {name} test passes"),
                 many => format!("{many} {name} tests pass"),
-            }
+            },
+            outcomes.join(", ")
         );
         reasons.push(reason(Effect::Rejects, rule, text, tests));
     }

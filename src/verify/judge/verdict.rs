@@ -27,7 +27,10 @@ pub fn judge(lists: &Lists, records: &[RunRecord], policy: &Policy) -> Verdict {
     let aside = rules::quarantined(policy, &evidence, &findings);
     let (runs, failures) = counted_runs(policy, &evidence, &findings, &aside);
     let pre_runs = evidence.pre.iter().filter(|run| !run.waits).count() as u64;
-    reasons.extend(held_back(policy, &evidence, &findings, runs, pre_runs));
+    // What was not run decides nothing where what was run rejects.
+    if !reasons.iter().any(|reason| reason.effect == Effect::Rejects) {
+        reasons.extend(held_back(policy, &evidence, &findings, runs, pre_runs));
+    }
     let status = status(&reasons);
     if matches!(status, Status::Admitted | Status::AdmittedWithQuarantine) {
         let text = format!("{runs} clean runs, as the policy `{}` asks for", policy.name);

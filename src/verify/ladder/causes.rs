@@ -186,7 +186,7 @@ impl<'e, 'a> Finder<'e, 'a> {
                         break;
                     }
                     Search::Found(settings) => {
-                        if 2 * group.tests.len() >= self.evidence.expected.len() {
+                        if 2 * group.tests.len() > self.evidence.expected.len() {
                             masks.extend(settings.iter().map(Setting::axis));
                         }
                         match settings.as_slice() {
