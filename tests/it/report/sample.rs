@@ -527,6 +527,15 @@ fn provisional() -> hallmark::report::InstanceReport {
         run.peak_memory = None;
         run.network_attempts = None;
     }
+    // One that was confirmed alone, and one of a second verification.
+    let letters: Vec<(String, char)> = tests.iter().map(|id| (id.clone(), 'p')).collect();
+    for (repeat, alone, series) in [(0, true, ""), (0, false, "2030-01")] {
+        let mut again = run(id, Phase::Post, repeat, &Profile::plain(), &letters);
+        again.alone = alone;
+        series.clone_into(&mut again.series);
+        again.key = Digest::of(format!("{alone} {series}"));
+        runs.push(again);
+    }
     let verdict = Verdict {
         status: Status::Provisional,
         warnings: vec![Warning::FailToPassIsEverything],
@@ -628,6 +637,24 @@ pub(crate) fn sample() -> ReportInput {
 /// The hostile one, in a split whose name is no better.
 pub(crate) fn hostile_sample() -> ReportInput {
     split(HOSTILE[0], vec![hostile(), admitted()])
+}
+
+/// One instance whose tests all go their own ways, as under a broken machine: no two rows are the same.
+pub(crate) fn chaos(tests: usize) -> ReportInput {
+    let ids = suite(tests);
+    let (lists, runs) = ladder("owner__chaos", &ids, 4, 29, &|at, phase, repeat, profile| {
+        // The bits of a number mixed from all of them (splitmix64).
+        let mut mixed = at as u64 * 1000
+            + u64::from(repeat) * 10
+            + profile.settings().len() as u64
+            + phase as u64;
+        for (shift, factor) in [(30, 0xbf58_476d_1ce4_e5b9), (27, 0x94d0_49bb_1331_11eb)] {
+            mixed = (mixed ^ (mixed >> shift)).wrapping_mul(factor);
+        }
+        if (mixed >> 31).is_multiple_of(2) { 'p' } else { 'f' }
+    });
+    let verdict = judge(&lists, &runs, &policy());
+    split("chaos", vec![summarise(facts("owner__chaos", lists, verdict), &runs, Vec::new())])
 }
 
 /// A split of so many instances, runs and tests, every third with flaky tests.
