@@ -221,7 +221,7 @@ impl<'a> Evidence<'a> {
         if runs().next().is_none() && self.collect.iter().all(|run| run.record.ids.is_empty()) {
             return;
         }
-        let unknown: Vec<usize> = (0..self.expected.len())
+        let mut unknown: Vec<usize> = (0..self.expected.len())
             .filter(|test| {
                 let id = &self.expected[*test].known_as;
                 runs().all(|run| run.failed(*test) && run.result(id).is_none())
@@ -233,7 +233,8 @@ impl<'a> Evidence<'a> {
         let collected = self.collect.iter().flat_map(|run| &run.record.ids).map(String::as_str);
         let ran = runs().flat_map(|run| run.record.tests.keys()).map(String::as_str);
         let known: BTreeSet<&str> = collected.chain(ran).collect();
-        if known.is_empty() {
+        unknown.retain(|test| !known.contains(self.expected[*test].id));
+        if known.is_empty() || unknown.is_empty() {
             return;
         }
         let listed: BTreeSet<&str> = self.expected.iter().map(|test| test.id).collect();
@@ -241,9 +242,6 @@ impl<'a> Evidence<'a> {
         let mut taken = BTreeMap::new();
         for test in unknown {
             let id = self.expected[test].id;
-            if known.contains(id) {
-                continue;
-            }
             let (near, taken_for) = index.near(id, &listed);
             if let Some(taken_for) = &taken_for {
                 taken.insert(test, taken_for.clone());
