@@ -223,6 +223,7 @@ def disguise(mode, target, arguments, folder):
     first = sys.path[0] if sys.path else None
     ours = first is not None and os.path.abspath(first or ".") == folder
     main = types.ModuleType("__main__")
+    main.__builtins__ = __builtins__
     if mode == "module":
         if ours:
             sys.path[0] = os.getcwd()
@@ -233,7 +234,6 @@ def disguise(mode, target, arguments, folder):
             spec = find_spec(target + ".__main__")
         if spec is None:
             sys.exit("{}: No module named {}".format(sys.executable, target))
-        code = spec.loader.get_code(spec.name)
         main.__file__ = spec.origin
         main.__spec__ = spec
         main.__loader__ = spec.loader
@@ -241,17 +241,23 @@ def disguise(mode, target, arguments, folder):
     else:
         if ours:
             sys.path[0] = os.path.dirname(os.path.realpath(target))
-        try:
-            with open(target, "rb") as file:
-                code = compile(file.read(), target, "exec", dont_inherit=True)
-        except OSError as error:
-            sys.exit("{}: can't open file {!r}: {}".format(sys.executable, target, error))
         main.__file__ = target
         main.__spec__ = None
-    main.__builtins__ = __builtins__
     sys.modules["__main__"] = main
     sys.argv[:] = [main.__file__] + arguments
-    return lambda: exec(code, main.__dict__)
+
+    def start():
+        if mode == "module":
+            code = main.__loader__.get_code(main.__spec__.name)
+        else:
+            try:
+                with open(target, "rb") as file:
+                    code = compile(file.read(), target, "exec", dont_inherit=True)
+            except OSError as error:
+                sys.exit("{}: can't open file {!r}: {}".format(sys.executable, target, error))
+        exec(code, main.__dict__)
+
+    return start
 
 
 def finish(stream, start):

@@ -15,18 +15,12 @@ import signal
 import sys
 import types
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 
-def load(name):
-    """A file beside this one, as a module that `sys.modules` does not know."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
-    module = types.ModuleType(name)
-    module.__file__ = path
-    with open(path, "rb") as file:
-        exec(compile(file.read(), path, "exec"), module.__dict__)
-    return module
-
-
-common = load("hallmark_runner.py")
+# Executed and not imported: `sys.modules` does not know it.
+common = types.ModuleType("hallmark_runner.py")
+with open(os.path.join(HERE, "hallmark_runner.py"), "rb") as source:
+    exec(compile(source.read(), source.name, "exec"), common.__dict__)
 text = common.text
 
 
@@ -48,15 +42,17 @@ class Workers:
         self.pids[gateway.id] = channel.receive()
         channel.waitclose()
         session = config.pluginmanager.getplugin("dsession")
-        if self.thread is None and hasattr(session, "worker_logstart"):
-            original = session.worker_logstart
+        # Before 1.21 workers are called otherwise.
+        method = "worker_logstart" if hasattr(session, "worker_logstart") else "slave_logstart"
+        if self.thread is None and hasattr(session, method):
+            original = getattr(session, method)
 
-            def worker_logstart(node, nodeid, location):
+            def logstart(node, nodeid, location):
                 deadline = common.monotonic() + self.limit.seconds
                 self.running[node.gateway.id] = deadline, text(nodeid)
                 return original(node, nodeid, location)
 
-            session.worker_logstart = worker_logstart
+            setattr(session, method, logstart)
             import threading
 
             self.thread = threading.Thread(target=self.watch)
@@ -250,50 +246,24 @@ def plugin(pytest, stream, limit, counters, options):
     return Recorder()
 
 
-def disguise(mode):
-    """Makes `sys.path`, `sys.argv` and `__main__` what they are without this file."""
-    here = os.path.dirname(os.path.abspath(__file__))
-    first = sys.path[0] if sys.path else None
-    ours = first is not None and os.path.abspath(first or ".") == here
-    main = types.ModuleType("__main__")
-    if mode == "module":
-        if ours:
-            sys.path[0] = os.getcwd()
-        from importlib.util import find_spec
+def script():
+    """The file that `pytest` starts."""
+    import shutil
 
-        spec = find_spec("pytest")
-        if spec is None:
-            sys.exit("{}: No module named pytest".format(sys.executable))
-        # Before 6.0 pytest is a module and not a package.
-        spec = find_spec("pytest.__main__") if spec.submodule_search_locations else spec
-        main.__file__ = spec.origin
-        main.__spec__ = spec
-        main.__loader__ = spec.loader
-        main.__package__ = spec.parent
-    else:
-        import shutil
-
-        script = shutil.which("pytest") or os.path.join(os.path.dirname(sys.executable), "pytest")
-        if ours:
-            sys.path[0] = os.path.dirname(os.path.realpath(script))
-        main.__file__ = script
-        main.__spec__ = None
-    main.__builtins__ = __builtins__
-    sys.modules["__main__"] = main
-    return main.__file__
+    return shutil.which("pytest") or os.path.join(os.path.dirname(sys.executable), "pytest")
 
 
 def run():
     folder, mode = sys.argv[1:3]
     arguments = sys.argv[3:]
-    options = common.options(os.path.dirname(os.path.abspath(__file__)))
+    options = common.options(HERE)
     for name in ("continue-on-collection-errors", "collect-only"):
         if options[name] and "--" + name not in arguments:
             arguments.insert(0, "--" + name)
     stream = common.Stream(folder)
     limit = common.Limit(float(options["test-timeout"]))
     counters = common.Counters(options["black-hole"])
-    sys.argv[:] = [disguise(mode)] + arguments
+    common.disguise(mode, "pytest" if mode == "module" else script(), arguments, HERE)
     import pytest
 
     limit.failure = pytest.fail.Exception

@@ -18,18 +18,10 @@ import types
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-
-def load(name):
-    """A file beside this one, as a module that `sys.modules` does not know."""
-    path = os.path.join(HERE, name)
-    module = types.ModuleType(name)
-    module.__file__ = path
-    with open(path, "rb") as file:
-        exec(compile(file.read(), path, "exec"), module.__dict__)
-    return module
-
-
-common = load("hallmark_runner.py")
+# Executed and not imported: `sys.modules` does not know it.
+common = types.ModuleType("hallmark_runner.py")
+with open(os.path.join(HERE, "hallmark_runner.py"), "rb") as source:
+    exec(compile(source.read(), source.name, "exec"), common.__dict__)
 text = common.text
 
 MODULES = ("sympy.testing.runtests", "sympy.utilities.runtests")

@@ -18,18 +18,12 @@ import os
 import sys
 import types
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 
-def load(name):
-    """A file beside this one, as a module that `sys.modules` does not know."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
-    module = types.ModuleType(name)
-    module.__file__ = path
-    with open(path, "rb") as file:
-        exec(compile(file.read(), path, "exec"), module.__dict__)
-    return module
-
-
-common = load("hallmark_runner.py")
+# Executed and not imported: `sys.modules` does not know it.
+common = types.ModuleType("hallmark_runner.py")
+with open(os.path.join(HERE, "hallmark_runner.py"), "rb") as source:
+    exec(compile(source.read(), source.name, "exec"), common.__dict__)
 text = common.text
 
 
@@ -284,12 +278,12 @@ class Session:
 def run():
     folder, mode, target = sys.argv[1:4]
     arguments = sys.argv[4:]
-    options = common.options(os.path.dirname(os.path.abspath(__file__)))
+    options = common.options(HERE)
     stream = common.Stream(folder)
     limit = common.Limit(float(options["test-timeout"]))
     limit.failure = AssertionError
     counters = common.Counters(options["black-hole"])
-    start = common.disguise(mode, target, arguments, os.path.dirname(os.path.abspath(__file__)))
+    start = common.disguise(mode, target, arguments, HERE)
     import unittest
 
     session = Session(unittest, stream, limit, counters, options)
