@@ -55,9 +55,13 @@ pub fn load_base(images: &Path, name: &str) -> Result<BaseDefinition, Error> {
     if path.is_file() {
         return Ok(parse_base(&SpecFile::new(&path, fs_err::read_to_string(&path)?))?);
     }
+    // Plans and policies of splits stand here too.
+    let of_split = |stem: &str| {
+        stem.rsplit_once('.').is_some_and(|(_, kind)| ["plan", "policy"].contains(&kind))
+    };
     let known = sorted_entries(images)?
         .iter()
-        .filter(|path| is_toml(path) && !stem(path).contains(".plan"))
+        .filter(|path| is_toml(path) && !of_split(&stem(path)))
         .map(|path| stem(path))
         .collect();
     Err(Error::Missing { path, known })
