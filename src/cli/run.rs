@@ -36,15 +36,11 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     let pipeline = session.pipeline(if args.locked { Locks::Demand } else { Locks::Write });
     let plan = args.gold.plan(&session.project, &args.selection.split)?;
     let done = plan.execute(&pipeline, &board);
+    // What was interrupted is no verdict.
+    settings.cancel.check().map_err(pipeline::Error::from)?;
     let verdicts = board.verdicts(plan.policy())?;
     table::verdicts(settings.printer, &verdicts);
-    report_failures(settings, done)?;
-
-    let digests = pipeline.digests(&board)?;
-    let differences = pipeline.compare_digests(&board, &digests)?;
-    for difference in &differences {
-        settings.printer.note(&format!("digest: {difference}"));
-    }
+    // Also when single instances failed: the others are judged, and the manifest names what it holds.
     let manifest =
         pipeline.manifest(&board, &verdicts, plan.policy(), env!("CARGO_PKG_VERSION"))?;
     let path = args
@@ -55,10 +51,19 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     write_atomic(&settings.working_dir().join(&path), &bytes).map_err(pipeline::Error::from)?;
     settings.printer.record("manifest", &manifest.digests);
     settings.printer.note(&format!(
-        "wrote {} (subject {})",
+        "wrote {}: {} of {} instances, subject {}",
         path.display(),
+        verdicts.len(),
+        board.len(),
         manifest.digests.subject
     ));
+    report_failures(settings, done)?;
+
+    let digests = pipeline.digests(&board)?;
+    let differences = pipeline.compare_digests(&board, &digests)?;
+    for difference in &differences {
+        settings.printer.note(&format!("digest: {difference}"));
+    }
     let refused = verdicts.iter().any(|row| row.verdict.status == Status::Rejected);
     Ok(if refused || (args.locked && !differences.is_empty()) {
         exit::CHECK_FAILED

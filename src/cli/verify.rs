@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// Go on with the verification begun last with --since instead of beginning another
     #[arg(long, requires = "since")]
     resume: bool,
-    /// Only so many instances (or a share such as 10%), drawn anew for each verification
+    /// Only so many instances (or a share such as 10%); with --since, others each time
     #[arg(long, value_name = "N|P%", conflicts_with = "instances")]
     sample: Option<Sample>,
     /// Write the evaluation manifest to this file
@@ -44,14 +44,21 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     let mut plan = args.gold.plan(&session.project, &args.selection.split)?;
     let mut selection = args.selection.clone();
     if let Some((digest, older)) = &older {
-        let series = Series::begin(&session.store, &selection.split, *digest, args.resume)?;
-        plan.again(series.name(), &older.subject.policy);
-        if selection.instances.is_empty() {
-            let split = session.project.split(&selection.split)?;
-            let ids = split.instances.iter().map(|instance| instance.id.to_string());
-            selection.instances =
-                ids.filter(|id| older.evidence.instances.contains_key(id)).collect();
+        let split = session.project.split(&selection.split)?;
+        let held = older.evidence.instances.keys();
+        let (here, gone): (Vec<&String>, Vec<&String>) =
+            held.partition(|id| split.instances.iter().any(|one| one.id.as_str() == *id));
+        if here.is_empty() {
+            return Err(pipeline::Error::OtherSplit { split: selection.split }.into());
         }
+        for id in gone {
+            settings.printer.note(&format!("{id} is in the manifest and no longer in the split"));
+        }
+        if selection.instances.is_empty() {
+            selection.instances = here.into_iter().cloned().collect();
+        }
+        let series = Series::begin(&session.store, *digest, args.resume, &settings.cancel)?;
+        plan.again(series.name(), &older.subject.policy);
     }
     if let Some(sample) = args.sample {
         let split = session.project.split(&selection.split)?;
@@ -71,20 +78,28 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     let board = session.board(&selection)?;
     let pipeline = session.pipeline(Locks::Demand);
     let done = plan.execute(&pipeline, &board);
+    // What was interrupted is no verdict.
+    settings.cancel.check().map_err(pipeline::Error::from)?;
     let verdicts = board.verdicts(plan.policy())?;
     table::verdicts(settings.printer, &verdicts);
     let changed = match &older {
         Some((_, older)) => print_changes(settings, older, &verdicts),
         None => 0,
     };
-    report_failures(settings, done)?;
     if let Some(path) = &args.manifest {
+        // Also when single instances failed: the others are judged, and the manifest names what it holds.
         let version = env!("CARGO_PKG_VERSION");
         let manifest = pipeline.manifest(&board, &verdicts, plan.policy(), version)?;
         let bytes = manifest::write(&manifest).map_err(pipeline::Error::from)?;
         write_atomic(&settings.working_dir().join(path), &bytes).map_err(pipeline::Error::from)?;
-        settings.printer.note(&format!("wrote {}", path.display()));
+        settings.printer.note(&format!(
+            "wrote {}: {} of {} instances",
+            path.display(),
+            verdicts.len(),
+            board.len()
+        ));
     }
+    report_failures(settings, done)?;
     let refused = verdicts.iter().any(|row| row.verdict.status == Status::Rejected);
     Ok(if refused || changed > 0 { exit::CHECK_FAILED } else { exit::OK })
 }

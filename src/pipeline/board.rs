@@ -45,6 +45,8 @@ pub(crate) struct Item {
     pub(crate) patches: OnceLock<Patches>,
     pub(crate) image: OnceLock<Image>,
     pub(crate) runs: Mutex<Vec<RunRecord>>,
+    /// Set when its gold runs are begun: it is judged then, even if there is nothing to run.
+    pub(crate) begun: OnceLock<()>,
 }
 
 /// Everything of a split.
@@ -89,6 +91,7 @@ impl Board {
                 patches: OnceLock::new(),
                 image: OnceLock::new(),
                 runs: Mutex::default(),
+                begun: OnceLock::new(),
             });
         }
         Ok(board)

@@ -10,7 +10,9 @@ use super::graph::{Next, Piece, Source};
 use super::stages::Pipeline;
 use crate::base::Digest;
 use crate::verify::conditions::Tools;
-use crate::verify::{self, Lists, Phase, Policy, RunOutcome, RunPlan, RunRecord, RunRequest};
+use crate::verify::{
+    self, Lists, Phase, Policy, Profile, RunOutcome, RunPlan, RunRecord, RunRequest,
+};
 
 /// What is asked of the runs of a split.
 #[derive(Debug, Clone)]
@@ -30,6 +32,8 @@ struct Found {
     flying: Vec<RunRequest>,
     /// Whether something came in since the requests were computed.
     changed: bool,
+    /// Whether runs of before were looked for.
+    recalled: bool,
 }
 
 /// An instance on its way up the ladder.
@@ -41,6 +45,15 @@ pub(crate) struct Climb<'a> {
     lists: Lists,
     found: Arc<Mutex<Found>>,
     queue: Vec<RunRequest>,
+    /// How far the search for runs of before has come.
+    recall: Recall,
+}
+
+/// Runs that were made before are evidence, also those that are not asked for now.
+#[derive(PartialEq, Eq)]
+enum Recall {
+    ToDo,
+    Begun,
 }
 
 /// Where runs are plain.
@@ -57,7 +70,33 @@ impl<'a> Climb<'a> {
         verification: &'a Verification,
     ) -> Self {
         let found = Arc::new(Mutex::new(Found { changed: true, ..Found::default() }));
-        Self { pipeline, board, item, verification, lists, found, queue: Vec::new() }
+        Self {
+            pipeline,
+            board,
+            item,
+            verification,
+            lists,
+            found,
+            queue: Vec::new(),
+            recall: Recall::ToDo,
+        }
+    }
+
+    /// The piece that looks for runs of before.
+    fn remember(&self) -> Next<'a, Error> {
+        let (shared, pipeline, board, item) =
+            (Arc::clone(&self.found), self.pipeline, self.board, self.item);
+        let verification = self.verification;
+        Next::Piece(Piece {
+            alone: false,
+            work: Box::new(move || {
+                let records = pipeline.made_before(board, item, verification)?;
+                let mut found = shared.lock().expect(NO_PANIC);
+                found.records = records;
+                (found.changed, found.recalled) = (true, true);
+                Ok(())
+            }),
+        })
     }
 
     /// Seconds that one more run will take, by those so far.
@@ -74,7 +113,15 @@ fn patched(request: &RunRequest) -> bool {
 
 impl<'a> Source<'a, Error> for Climb<'a> {
     fn next(&mut self) -> Next<'a, Error> {
+        if self.recall == Recall::ToDo {
+            self.recall = Recall::Begun;
+            self.item.begun.get_or_init(|| ());
+            return self.remember();
+        }
         let mut found = self.found.lock().expect(NO_PANIC);
+        if !found.recalled {
+            return Next::Wait;
+        }
         if found.changed {
             found.changed = false;
             self.queue = verify::wanted(&self.verification.policy, &self.lists, &found.records);
@@ -119,12 +166,11 @@ impl<'a> Source<'a, Error> for Climb<'a> {
     #[expect(clippy::cast_precision_loss, reason = "numbers of runs are small")]
     fn left(&self) -> f64 {
         let found = self.found.lock().expect(NO_PANIC);
-        let runs = if found.records.is_empty() {
-            self.verification.policy.runs as usize
-        } else {
-            self.queue.len()
-        };
-        runs as f64 * Self::expected(&found)
+        let plain = |run: &&RunRecord| run.phase == Phase::Post && run.profile.is_plain();
+        let made = found.records.iter().filter(plain).count();
+        let plain_left = (self.verification.policy.runs as usize).saturating_sub(made);
+        let others = self.queue.iter().filter(|request| !request.profile.is_plain()).count();
+        (plain_left + others) as f64 * Self::expected(&found)
     }
 }
 
@@ -147,25 +193,67 @@ impl Pipeline<'_> {
         series: &str,
         collected: &[String],
     ) -> Result<RunRecord, Error> {
+        item.begun.get_or_init(|| ());
+        let record = self.with_plan(board, item, request, series, collected, |plan| {
+            Ok(verify::execute(self.bench, item.image(), plan)?)
+        })?;
+        item.runs.lock().expect(NO_PANIC).push(record.clone());
+        Ok(record)
+    }
+
+    /// The stored runs of a series, under plain and combined conditions; they are kept on the board.
+    fn made_before(
+        &self,
+        board: &Board,
+        item: &Item,
+        verification: &Verification,
+    ) -> Result<Vec<RunRecord>, Error> {
+        let plain =
+            [Phase::Collect, Phase::Pre, Phase::Post].map(|phase| (phase, Profile::plain()));
+        let combined = verify::combined_runs(&verification.policy.axes);
+        let all = plain.into_iter().chain(combined.into_iter().map(|one| (Phase::Post, one)));
+        let mut records = Vec::new();
+        for (phase, profile) in all {
+            let request = RunRequest { phase, profile, repeat: 0, alone: false };
+            records.extend(self.with_plan(
+                board,
+                item,
+                &request,
+                &verification.series,
+                &[],
+                |plan| Ok(verify::made_before(self.bench.store, item.image(), plan)?),
+            )?);
+        }
+        item.runs.lock().expect(NO_PANIC).extend(records.iter().cloned());
+        Ok(records)
+    }
+
+    fn with_plan<T>(
+        &self,
+        board: &Board,
+        item: &Item,
+        request: &RunRequest,
+        series: &str,
+        collected: &[String],
+        work: impl FnOnce(&RunPlan<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let patches = item.patches.get().expect("derived before runs");
         let read = |blob: &Digest| self.bench.store.read_blob(blob);
         let (test_patch, gold_patch) = (read(&patches.test)?, read(&patches.gold)?);
-        let plan = RunPlan {
+        let env = &board.envs[item.env];
+        work(&RunPlan {
             instance: &item.instance.id,
-            spec: &board.envs[item.env].spec,
+            spec: &env.spec,
             phase: request.phase,
             series,
             repeat: request.repeat,
             profile: &request.profile,
             alone: request.alone,
             collected,
-            tools: board.base_of(&board.envs[item.env]).tools.get().unwrap_or(&NO_TOOLS),
+            tools: board.base_of(env).tools.get().unwrap_or(&NO_TOOLS),
             test_patch: &test_patch,
             gold_patch: &gold_patch,
             slots: u32::try_from(self.jobs).unwrap_or(u32::MAX),
-        };
-        let record = verify::execute(self.bench, item.image(), &plan)?;
-        item.runs.lock().expect(NO_PANIC).push(record.clone());
-        Ok(record)
+        })
     }
 }

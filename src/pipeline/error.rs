@@ -68,8 +68,20 @@ pub enum Error {
     #[error(transparent)]
     Policy(#[from] PolicyErrors),
     /// No verification was begun that could be gone on with.
-    #[error("no verification of `{split}` was begun since this manifest")]
-    NothingToResume {
+    #[error("no verification was begun since this manifest")]
+    NothingToResume,
+    /// The file that counts series does not read.
+    #[error("{} does not read", path.display())]
+    UnreadableSeries {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// None of the manifest's instances is in the split.
+    #[error("split `{split}` has none of the manifest's instances")]
+    OtherSplit {
         /// The split.
         split: String,
     },
@@ -171,7 +183,11 @@ impl Error {
                 "name a TOML file with `[admission]`, or one of {}",
                 Policy::PRESETS.join(", ")
             )),
-            Self::NothingToResume { .. } => Some("begin one: leave out --resume".into()),
+            Self::UnreadableSeries { .. } => {
+                Some("remove it: runs of series that were begun before are then found again".into())
+            }
+            Self::OtherSplit { .. } => Some("name the split that the manifest is of".into()),
+            Self::NothingToResume => Some("begin one: leave out --resume".into()),
             Self::NewerFile { .. } => Some("update hallmark".into()),
             Self::Io(_) | Self::Base(_) | Self::Leak { .. } | Self::Policy(_) => None,
             Self::NoFile { .. } => Some("paths are taken from the working folder".into()),

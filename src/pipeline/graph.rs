@@ -251,7 +251,7 @@ impl<'a, E> State<'a, E> {
             return;
         }
         if entry.skipped {
-            self.open -= 1;
+            self.open = self.open.saturating_sub(1);
             // It was begun: it is not one of those that were skipped.
             self.entries[index].skipped = false;
         } else {
@@ -260,7 +260,7 @@ impl<'a, E> State<'a, E> {
     }
 
     fn finish(&mut self, index: usize) {
-        self.open -= 1;
+        self.open = self.open.saturating_sub(1);
         for dependent in self.entries[index].dependents.clone() {
             let entry = &mut self.entries[dependent];
             entry.waits_for -= 1;
@@ -278,7 +278,7 @@ impl<'a, E> State<'a, E> {
                 entry.skipped = true;
                 entry.task = Task::Taken;
                 stack.extend(entry.dependents.clone());
-                self.open -= 1;
+                self.open = self.open.saturating_sub(1);
             }
         }
     }
@@ -291,6 +291,20 @@ struct Shared<'a, 'c, E> {
     /// Read while a core is busy; written by a piece that wants to be alone.
     cores: RwLock<()>,
     cancel: &'c Cancel,
+}
+
+/// Ends the graph when a piece of work panics, so that the panic is seen instead of waited for.
+struct EndOnPanic<'a, 's, 'c, E>(&'a Shared<'s, 'c, E>);
+
+impl<E> Drop for EndOnPanic<'_, '_, '_, E> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            if let Ok(mut state) = self.0.state.lock() {
+                state.open = 0;
+            }
+            self.0.changed.notify_all();
+        }
+    }
 }
 
 const NO_PANIC: &str = "workers do not panic while holding a lock";
@@ -313,6 +327,7 @@ impl<E: Send> Shared<'_, '_, E> {
                 continue;
             };
             drop(state);
+            let guard = EndOnPanic(self);
             let result = match slot {
                 Slot::Network => work(),
                 Slot::Core if alone => {
@@ -324,6 +339,7 @@ impl<E: Send> Shared<'_, '_, E> {
                     work()
                 }
             };
+            drop(guard);
             state = self.state.lock().expect(NO_PANIC);
             state.settle(index, result);
             self.changed.notify_all();
@@ -427,5 +443,16 @@ mod tests {
         assert_eq!((failures, skipped), (vec![(b, 4)], vec![never]));
         assert_eq!(*order.lock().unwrap(), [10]);
         assert!((5..10).contains(&second.into_inner()));
+    }
+
+    #[test]
+    fn a_panic_ends_the_graph() {
+        let panicked = std::panic::catch_unwind(|| {
+            let mut graph = Graph::<()>::new();
+            graph.add(Slot::Core, &[], || panic!("on purpose"));
+            graph.add(Slot::Core, &[], || Ok(()));
+            graph.run(2, &Cancel::new())
+        });
+        assert!(panicked.is_err());
     }
 }

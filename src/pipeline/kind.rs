@@ -50,7 +50,9 @@ impl Error {
             | Self::NoFile { .. }
             | Self::NoMirror { .. }
             | Self::NotCollected { .. }
-            | Self::NothingToResume { .. }
+            | Self::NothingToResume
+            | Self::UnreadableSeries { .. }
+            | Self::OtherSplit { .. }
             | Self::NoPolicy { .. }
             | Self::Policy(_)
             | Self::NewerFile { .. }

@@ -149,15 +149,24 @@ impl Board {
         &self.split.name
     }
 
-    /// Judges every instance that has runs. Rows without lists are an error: nothing can be expected of them.
+    /// How many instances are worked on.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Whether there is nothing to work on.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Judges every instance whose gold runs were begun. Rows without lists are an error: nothing can be expected of them.
     pub fn verdicts(&self, policy: &Policy) -> Result<Vec<InstanceVerdict>, Error> {
         let mut verdicts = Vec::new();
         for item in &self.items {
-            let records = item.all_records();
-            let ran = |phase| records.iter().any(|record| record.phase == phase);
-            if !ran(Phase::Pre) && !ran(Phase::Post) {
+            if item.begun.get().is_none() {
                 continue;
             }
+            let records = item.all_records();
             let lists = item
                 .lists()
                 .ok_or_else(|| Error::NotCollected { id: item.instance.id.to_string() })?;

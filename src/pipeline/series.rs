@@ -1,53 +1,75 @@
 //! Verifying a split again: a new series of runs, so that no record of before is taken for a new one.
 //!
 //! ```text
-//! <store>/series/<split>.json    the series begun last
+//! <store>/series/<digest>.json    the series begun last since the manifest with this digest
 //! ```
+
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use super::Error;
 use crate::base::files::write_atomic;
-use crate::base::{Digest, Store, canon};
+use crate::base::{Cancel, Digest, Store, canon};
 
-const VERSION: u64 = 1;
+const VERSION: u32 = 1;
 
 /// A verification by its name, which is part of the key of its runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Series {
-    version: u64,
-    /// How many were begun before, of this split in this store.
+    version: u32,
+    /// How many were begun since the manifest in this store, this one included.
     number: u64,
     /// Digest of the manifest that it is compared with.
     since: Digest,
 }
 
 impl Series {
-    /// The name: the same split verified again after the same manifest for the same time has the same.
+    /// The name: the first, second ... since a manifest.
     pub fn name(&self) -> String {
         format!("{}-{}", &self.since.hex()[..12], self.number)
     }
 
-    /// A new series, or with `resume` the one begun last, if it was begun since the same manifest.
-    pub fn begin(store: &Store, split: &str, since: Digest, resume: bool) -> Result<Self, Error> {
-        let name = Digest::of(split);
-        let path = store.root().join("series").join(format!("{}.json", name.hex()));
-        let held: Option<Self> = match fs_err::read(&path) {
-            // One that does not read was cut off: a new one is begun.
-            Ok(bytes) => serde_json::from_slice(&bytes).ok(),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error.into()),
+    /// A new series, or with `resume` the one begun last since the same manifest.
+    pub fn begin(
+        store: &Store,
+        since: Digest,
+        resume: bool,
+        cancel: &Cancel,
+    ) -> Result<Self, Error> {
+        let _lock = store.lock_step(&canon::digest(&("series", since))?, cancel)?;
+        let path = store.root().join("series").join(format!("{}.json", since.hex()));
+        let held = Self::read(&path)?;
+        let number = match held {
+            Some(held) if resume => return Ok(held),
+            None if resume => return Err(Error::NothingToResume),
+            Some(held) => held.number + 1,
+            None => 1,
         };
-        let series = match held {
-            Some(held) if resume && held.since == since => return Ok(held),
-            _ if resume => return Err(Error::NothingToResume { split: split.to_owned() }),
-            Some(held) => Self { version: VERSION, number: held.number + 1, since },
-            None => Self { version: VERSION, number: 1, since },
-        };
+        let series = Self { version: VERSION, number, since };
         fs_err::create_dir_all(path.parent().expect("it has a folder"))?;
         write_atomic(&path, &canon::to_vec(&series)?)?;
         Ok(series)
+    }
+
+    fn read(path: &Path) -> Result<Option<Self>, Error> {
+        #[derive(Deserialize)]
+        struct Versioned {
+            version: u32,
+        }
+        let bytes = match fs_err::read(path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        let unreadable = |source| Error::UnreadableSeries { path: path.to_owned(), source };
+        let Versioned { version } = serde_json::from_slice(&bytes).map_err(unreadable)?;
+        if version > VERSION {
+            let (path, expected, actual) = (path.to_owned(), VERSION, version);
+            return Err(Error::NewerFile { path, expected, actual });
+        }
+        serde_json::from_slice(&bytes).map(Some).map_err(unreadable)
     }
 }
 
@@ -119,13 +141,21 @@ mod tests {
         let store =
             Store::open(&folder.path().join("store"), &folder.path().join("scratch")).unwrap();
         let since = Digest::of("manifest");
-        let begin = |since, resume| Series::begin(&store, "split", since, resume);
-        assert!(matches!(begin(since, true), Err(Error::NothingToResume { .. })));
+        let cancel = Cancel::new();
+        let begin = |since, resume| Series::begin(&store, since, resume, &cancel);
+        assert!(matches!(begin(since, true), Err(Error::NothingToResume)));
         let first = begin(since, false).unwrap();
         assert_eq!(begin(since, true).unwrap(), first);
         let second = begin(since, false).unwrap();
         assert_ne!(first.name(), second.name());
         assert_eq!(begin(since, true).unwrap(), second);
-        assert!(matches!(begin(Digest::of("other"), true), Err(Error::NothingToResume { .. })));
+        assert!(matches!(begin(Digest::of("other"), true), Err(Error::NothingToResume)));
+
+        // What cannot be read is not begun anew under a name that was used.
+        let path = store.root().join(format!("series/{}.json", since.hex()));
+        fs_err::write(&path, "{\"version\":2,\"more\":1}").unwrap();
+        assert!(matches!(begin(since, false), Err(Error::NewerFile { actual: 2, .. })));
+        fs_err::write(&path, "{").unwrap();
+        assert!(matches!(begin(since, false), Err(Error::UnreadableSeries { .. })));
     }
 }

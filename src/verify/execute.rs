@@ -7,13 +7,13 @@ use super::Error;
 use super::apply::{Prepared, environment, prepare};
 use super::conditions;
 use super::load::with_load;
-use super::plan::{RunPlan, blank, run_key};
+use super::plan::{RunPlan, blank, record_key, run_key};
 use super::profile::{Axis, Setting};
 use super::reading::{REPORT_LIMIT, printed, read_run, too_long};
 use super::record::{LogRef, Phase, RunOutcome, RunRecord};
 use super::records::{load, store_record};
 use crate::base::progress::Task;
-use crate::base::{Digest, HashingReader};
+use crate::base::{Digest, HashingReader, Store};
 use crate::image::{Image, Layer};
 use crate::results::{
     JUNIT_FILE, NONCE_FILE, Options, Place, REPORT_FILE, REPORT_FOLDER, RUNNER_FOLDER, Report,
@@ -61,6 +61,35 @@ pub fn execute(
     };
     task.done_with(record.outcome.explain());
     Ok(record)
+}
+
+/// After so many repeats without a record, no later one is looked for: single ones are lacking where a container could not
+/// be had.
+const LONGEST_GAP: u32 = 8;
+
+/// The stored runs of a plan's phase, profile and series, whatever its repeat.
+pub fn made_before(
+    store: &Store,
+    image: &Image,
+    plan: &RunPlan<'_>,
+) -> Result<Vec<RunRecord>, Error> {
+    let mut record = blank(image, plan, Digest::of(b""))?;
+    let mut found = Vec::new();
+    let mut gap = 0;
+    for repeat in 0.. {
+        record.repeat = repeat;
+        let before = found.len();
+        for alone in [false, true] {
+            record.alone = alone;
+            let key = record_key(&record, &plan.spec.commands.rebuild)?;
+            found.extend(load(store, &key)?);
+        }
+        gap = if found.len() > before { 0 } else { gap + 1 };
+        if gap == LONGEST_GAP {
+            break;
+        }
+    }
+    Ok(found)
 }
 
 /// Whether another try may help: the set-up of a container failed, not the host or the store.

@@ -32,7 +32,7 @@ mod verdict;
 pub use bound::upper_bound;
 pub use derive::{DeriveError, Derived, derive_lists};
 pub use error::Error;
-pub use execute::execute;
+pub use execute::{execute, made_before};
 pub use judge::judge;
 pub use ladder::{RunRequest, combined_runs, wall_factor, wanted};
 pub use load::with_load;

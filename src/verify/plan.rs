@@ -91,6 +91,8 @@ impl RunPlan<'_> {
             memory: Some(limits.memory),
             pids: Some(limits.pids),
             shm: limits.shm,
+            // What every Linux allows (its own default of the hard limit), so that it is the same on all.
+            open_files: Some(4096),
             wall: Duration::try_from_secs_f64(self.patience(limits.timeout))
                 .unwrap_or(Duration::MAX),
             ..Limits::default()
