@@ -142,11 +142,7 @@ fn apply(
     // An empty patch changes nothing, and git has no word for that.
     let patches: Vec<&Patch> = patches.iter().filter(|patch| !patch.bytes.is_empty()).collect();
     for patch in &patches {
-        let name = patch.reference.name.as_str();
-        if patched_files(&patch.bytes).is_empty() {
-            return Err(Error::EmptyPatch { instance: plan.instance.to_string(), patch: name });
-        }
-        fs_err::write(folder.path().join(name), &patch.bytes)?;
+        fs_err::write(folder.path().join(patch.reference.name.as_str()), &patch.bytes)?;
     }
     let mut argv: Vec<String> = ["/bin/sh", "-c", SCRIPT, "apply"].map(str::to_owned).into();
     argv.extend(patches.iter().map(|patch| patch.reference.name.as_str().to_owned()));
@@ -191,6 +187,8 @@ fn patch_error(patch: &Patch, message: &str) -> RunOutcome {
         .find_map(|line| line.strip_prefix("patch failed: ")?.rsplit_once(':'))
         .map(|(file, line)| (file.to_owned(), line.parse::<u64>().ok()));
     let files = patched_files(&patch.bytes);
+    // git's words differ from version to version.
+    let message = if files.is_empty() { "it changes no file" } else { message };
     let named = |file: &str| {
         let path = file.as_bytes();
         files
@@ -338,6 +336,9 @@ mod tests {
         );
         assert_eq!(place("error: x.py: No such file or directory\n"), (file, None));
         assert_eq!(place("error: corrupt patch at line 3\n"), (None, None));
+        let words = Patch::new(PatchName::Gold, b"Fixes the widget.\n");
+        let outcome = patch_error(&words, "error: No valid patches in input\n");
+        assert_eq!(outcome.explain(), "the gold patch does not apply: it changes no file");
     }
 
     #[test]

@@ -26,14 +26,6 @@ pub enum Error {
         /// The instance.
         instance: String,
     },
-    /// A patch is not one.
-    #[error("{instance}: the {patch} patch names no file")]
-    EmptyPatch {
-        /// The instance.
-        instance: String,
-        /// Which patch.
-        patch: &'static str,
-    },
     /// The test patch touches no test file that pytest could be given.
     #[error("{instance}: the test patch touches no Python test file that exists after it")]
     NoTestFiles {

@@ -28,6 +28,7 @@ mod record;
 mod records;
 mod rules;
 mod verdict;
+mod why;
 
 pub use bound::upper_bound;
 pub use derive::{DeriveError, Derived, derive_lists};

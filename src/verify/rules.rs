@@ -7,6 +7,7 @@ use super::policy::{Policy, Remedy};
 use super::profile::{Axis, Setting};
 use super::record::RunOutcome;
 use super::verdict::{Cause, Effect, ListName, Reason, Rule};
+use super::why::why;
 use crate::results::Outcome;
 
 /// What is done about a test because of one cause.
@@ -219,13 +220,7 @@ fn never(evidence: &Evidence<'_>, findings: &Findings) -> Vec<Reason> {
             let outcome = last.map_or(Outcome::Missing, |run| run.outcome_of(known_as));
             *outcomes.entry(outcome).or_default() += 1;
         }
-        let advice = if outcomes.contains_key(&Outcome::Missing) {
-            "compare the missing ids with those that are near"
-        } else if outcomes.contains_key(&Outcome::Skipped) {
-            "a skipped test proves nothing, see the reasons of the skips"
-        } else {
-            "see why in the log"
-        };
+        let advice = why(evidence, &never, &outcomes);
         let outcomes: Vec<String> =
             outcomes.iter().map(|(outcome, tests)| format!("{tests} {outcome}")).collect();
         let tests = ids(evidence, never);
