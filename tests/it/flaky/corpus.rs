@@ -199,6 +199,14 @@ impl Tree {
         }
         self
     }
+
+    /// With a test file of one's own.
+    #[must_use]
+    pub(crate) fn with_file(mut self, path: &str, text: &str, ids: &[&str]) -> Self {
+        self.files.insert(path.to_owned(), text.to_owned());
+        self.pass_to_pass.extend(ids.iter().map(|id| (*id).to_owned()));
+        self
+    }
 }
 
 /// Puts in what cannot be written down for good: days around today, and the order in which this disk lists a folder.
@@ -227,4 +235,9 @@ fn listed(folder: &Path, scratch: &Path) -> Vec<String> {
         fs_err::write(copy.path().join(name), "").unwrap();
     }
     names(copy.path())
+}
+
+/// A test file that attacks whoever runs it.
+pub(crate) fn bad(name: &str) -> String {
+    read(&format!("bad/{name}.py"))
 }

@@ -50,7 +50,8 @@ fn full_in_plain_conditions_the_corpus_passes() {
     let (verdicts, said) = land.verify(&["--runs", "2"]);
     let reasons = |name: &str| verdicts[name]["reasons"].as_array().unwrap();
     assert_eq!(verdicts["all"]["status"], "provisional", "{said}\n{:#}", verdicts["all"]);
-    assert_eq!(reasons("all").len(), 1, "{:#}", verdicts["all"]);
+    let accused = reasons("all").iter().filter(|reason| reason["effect"] != "holds-back").count();
+    assert_eq!(accused, 0, "{:#}", verdicts["all"]);
     assert_eq!(verdicts["refusing"]["status"], "rejected");
     assert_eq!(reasons("refusing")[0]["tests"], serde_json::json!(fails));
 }

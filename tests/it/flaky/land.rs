@@ -19,6 +19,7 @@ const LENDER: &str = "pypi__voluptuous";
 const PACKAGES: [&str; 4] = ["iniconfig", "packaging", "pluggy", "pytest"];
 
 /// One row.
+#[derive(Debug, Clone)]
 pub(crate) struct Instance {
     pub(crate) name: String,
     pub(crate) tree: Tree,
@@ -65,7 +66,7 @@ impl Land {
         self.folder.path()
     }
 
-    fn project(&self) -> PathBuf {
+    pub(crate) fn project(&self) -> PathBuf {
         self.folder.path().join("project")
     }
 
@@ -111,18 +112,23 @@ impl Land {
         fs_err::write(project.join("images/flaky.rows.jsonl"), rows).unwrap();
     }
 
-    /// Calls hallmark on the split, without a network.
-    pub(crate) fn call(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_hallmark"))
+    /// hallmark on the project and the store, without a network.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hallmark"));
+        command
             .args(arguments)
             .args(["--offline", "--project"])
             .arg(self.project())
             .arg("--store")
             .arg(self.store())
             .current_dir(self.folder.path())
-            .env_remove("HALLMARK_SCRATCH")
-            .output()
-            .unwrap()
+            .env_remove("HALLMARK_SCRATCH");
+        command
+    }
+
+    /// Its answer.
+    pub(crate) fn call(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
     }
 
     /// Builds and verifies the split; verdicts by the name of the instance, and what was said on stderr.

@@ -24,3 +24,9 @@ pub(crate) use stores::{copy, copy_store, shared_folder, shared_lock};
 pub(crate) fn say_skipped(reason: &str) {
     eprintln!("skipped: {reason}");
 }
+
+/// Says what was measured, for those who look (`--nocapture`).
+#[expect(clippy::print_stderr, reason = "a long test says how far it is")]
+pub(crate) fn say(line: &str) {
+    eprintln!("{line}");
+}
