@@ -8,9 +8,10 @@ use super::warnings::{conditions, network_tests, warnings};
 use crate::runtime::Gap;
 use crate::verify::bound::upper_bound;
 use crate::verify::ladder::{
-    Evidence, Findings, MOST_INFRA_ERRORS, Run, counted_from, find, is_climbed,
+    Evidence, Findings, MOST_INFRA_ERRORS, Run, combined_runs, counted_from, find, is_climbed,
 };
 use crate::verify::policy::Policy;
+use crate::verify::profile::Profile;
 use crate::verify::record::RunRecord;
 use crate::verify::rules;
 use crate::verify::verdict::{Cost, Effect, Lists, Reason, Rule, Status, VERDICT_VERSION, Verdict};
@@ -113,7 +114,21 @@ fn held_back(
             policy.name
         );
         hold(Rule::TooFewConditions, text);
-    } else if !findings.asks.is_empty() {
+    }
+    let unread: BTreeSet<&Profile> = evidence
+        .varied
+        .iter()
+        .filter(|run| !run.is_readable())
+        .map(|run| &run.record.profile)
+        .collect();
+    let unread = combined_runs(&policy.axes).iter().filter(|run| unread.contains(run)).count();
+    if unread > 0 {
+        let text = format!(
+            "the results of {unread} of the combined runs cannot be trusted: nothing is known of their conditions"
+        );
+        hold(Rule::TooFewConditions, text);
+    }
+    if is_climbed(policy, evidence) && !findings.asks.is_empty() {
         let text = "the search for causes has not come to its end".to_owned();
         hold(Rule::CauseIsOpen, text);
     }

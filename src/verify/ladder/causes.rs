@@ -39,6 +39,8 @@ pub(crate) struct Findings {
     pub(crate) never: Vec<usize>,
     /// Runs that would tell more, within the policy's bound.
     pub(crate) asks: Vec<RunRequest>,
+    /// Whether the policy's bound cut them.
+    pub(crate) is_cut: bool,
     /// Runs that were made to find causes.
     pub(crate) probes: u64,
 }
@@ -62,11 +64,19 @@ pub(crate) fn find(policy: &Policy, evidence: &Evidence<'_>) -> Findings {
     let mut findings = finder.findings;
     findings.found.sort_by_key(|finding| finding.test);
     let budget = u64::from(policy.max_probes).saturating_sub(findings.probes);
+    let budget = usize::try_from(budget).unwrap_or(usize::MAX);
     let mut seen = BTreeSet::new();
-    finder.asks.retain(|ask| seen.insert(ask.clone()));
-    finder.asks.truncate(usize::try_from(budget).unwrap_or(usize::MAX));
+    finder.asks.retain(|ask| seen.insert(ask.clone()) && !unreadable(evidence, &ask.profile));
+    findings.is_cut = finder.asks.len() > budget;
+    finder.asks.truncate(budget);
     findings.asks = finder.asks;
     findings
+}
+
+/// Whether the results under a profile cannot be read, run after run.
+fn unreadable(evidence: &Evidence<'_>, profile: &Profile) -> bool {
+    let runs = evidence.varied.iter().filter(|run| run.record.profile == *profile);
+    runs.filter(|run| !run.is_readable()).count() > 1
 }
 
 /// Runs beyond the ladder's own.
@@ -91,7 +101,10 @@ struct Finder<'e, 'a> {
 impl<'e, 'a> Finder<'e, 'a> {
     /// Runs under other conditions that say something.
     fn trials(&self) -> impl Iterator<Item = &'e Run<'a>> + use<'e, 'a> {
-        self.evidence.varied.iter().filter(|run| !run.waits && !run.given.is_plain())
+        self.evidence
+            .varied
+            .iter()
+            .filter(|run| !run.waits && run.is_readable() && !run.given.is_plain())
     }
 
     fn found(&mut self, test: usize, cause: Cause) {
@@ -271,20 +284,31 @@ impl<'e, 'a> Finder<'e, 'a> {
         };
         let in_order = |order: &TestOrder| placed(&in_order(ids, order));
         let run = |run: &Run<'_>| {
+            if let Some(chosen) = chosen_tests(&run.record.profile) {
+                let tests = placed(chosen);
+                // One that broke off, or ran something else, is not asked for again: it shows no test that passes.
+                let whole = run.completed() && chosen_tests(&run.given).is_some();
+                let failed = if whole {
+                    run.fails.iter().filter_map(|test| expected[*test]).collect()
+                } else {
+                    tests.iter().copied().collect()
+                };
+                return OrderRun { tests, failed, chosen: true, whole };
+            }
             let tests = match run.given.get(Axis::Order) {
                 Some(Setting::Order { order }) => in_order(order),
                 _ => (0..ids.len()).collect(),
             };
             let failed = run.fails.iter().filter_map(|test| expected[*test]).collect();
-            OrderRun { tests, failed, chosen: chosen_tests(&run.given).is_some() }
+            OrderRun { tests, failed, chosen: false, whole: true }
         };
         // All plain runs have the same order, and none of these tests failed in one.
         let runs: Vec<OrderRun> = evidence
             .counted()
             .take(1)
             .chain(self.trials())
-            .chain(evidence.chosen.iter().filter(|run| !run.waits))
             .filter(|run| run.completed())
+            .chain(evidence.chosen.iter().filter(|run| !run.waits))
             .map(run)
             .collect();
         let groups: Vec<OrderGroup> = found

@@ -33,6 +33,8 @@ pub(crate) struct Run<'a> {
     alone: Option<&'a RunRecord>,
     /// It ran out of time and was not yet confirmed: it says nothing.
     pub(crate) waits: bool,
+    /// What was excused before: that it passed alone excuses it no more.
+    spent: Spent,
     /// Indices of the expected tests that did not pass, ascending.
     pub(crate) fails: Vec<usize>,
     /// Of a run of chosen tests: indices of the expected tests that it ran, ascending.
@@ -45,7 +47,9 @@ impl<'a> Run<'a> {
     /// How the run ended; where it was confirmed, as it ended then.
     pub(crate) fn outcome(&self) -> &'a RunOutcome {
         match self.alone {
-            Some(alone) if self.record.outcome == RunOutcome::Timeout => &alone.outcome,
+            Some(alone) if self.record.outcome == RunOutcome::Timeout && !self.spent.whole => {
+                &alone.outcome
+            }
             Some(alone) if self.record.outcome == RunOutcome::Completed => &alone.outcome,
             _ => &self.record.outcome,
         }
@@ -56,7 +60,11 @@ impl<'a> Run<'a> {
         let first = self.record.tests.get(known_as);
         let Some(alone) = self.alone else { return first };
         match first {
-            Some(result) if !result.outcome.satisfies() && !out_of_time(self.record, result) => {
+            Some(result)
+                if !result.outcome.satisfies()
+                    && (!out_of_time(self.record, result)
+                        || self.spent.tests.contains(known_as)) =>
+            {
                 Some(result)
             }
             _ => alone.tests.get(known_as),
@@ -80,12 +88,25 @@ impl<'a> Run<'a> {
         *self.outcome() == RunOutcome::Completed
     }
 
+    /// Whether its results can be trusted.
+    pub(crate) fn is_readable(&self) -> bool {
+        !matches!(self.outcome(), RunOutcome::ParserError { .. })
+    }
+
     /// Whether time ran out, and did not when the run was alone.
     fn was_slow(&self) -> bool {
         self.alone.is_some_and(|alone| {
             alone.outcome == RunOutcome::Completed && tests_out_of_time(alone).next().is_none()
         })
     }
+}
+
+/// Whose excuse is spent: a test that hangs at random passes alone nearly always.
+#[derive(Debug, Clone, Default)]
+struct Spent {
+    /// Runs as a whole.
+    whole: bool,
+    tests: BTreeSet<String>,
 }
 
 fn out_of_time(record: &RunRecord, result: &TestResult) -> bool {
@@ -148,6 +169,7 @@ impl<'a> Evidence<'a> {
             all,
         };
         evidence.sort_in();
+        evidence.mark_waiting();
         evidence.read_tests();
         evidence.match_ids();
         evidence
@@ -169,6 +191,7 @@ impl<'a> Evidence<'a> {
                 record: first,
                 alone,
                 waits: false,
+                spent: Spent::default(),
                 fails: Vec::new(),
                 chosen: None,
                 given: given(first),
@@ -182,6 +205,22 @@ impl<'a> Evidence<'a> {
             };
             runs.push(run);
         }
+        // Orders are made from the ids of a collection.
+        if self.ids().is_empty() {
+            for run in self.varied.iter_mut().chain(&mut self.chosen) {
+                run.given = without_order(&run.given);
+            }
+        }
+        let spent = spent(self.plain.iter().chain(&self.varied).chain(&self.chosen));
+        if spent.whole || !spent.tests.is_empty() {
+            for run in self.plain.iter_mut().chain(&mut self.varied).chain(&mut self.chosen) {
+                run.spent = spent.clone();
+            }
+        }
+    }
+
+    /// Finds the runs that wait to be confirmed.
+    fn mark_waiting(&mut self) {
         for runs in [&mut self.pre, &mut self.plain, &mut self.varied, &mut self.chosen] {
             for group in runs.chunk_by_mut(|a, b| a.record.profile == b.record.profile) {
                 let waiting = waiting(group, &self.expected);
@@ -270,6 +309,7 @@ impl<'a> Evidence<'a> {
             self.expected[test].known_as = id;
         }
         self.expected.sort_by(|a, b| a.known_as.cmp(&b.known_as));
+        self.mark_waiting();
         self.read_tests();
     }
 
@@ -348,8 +388,24 @@ fn fails(run: &Run<'_>, expected: &[Expected<'_>]) -> Vec<usize> {
     fails
 }
 
+/// What was excused in several runs after the gold patch: it ran out of time, and did not when it was alone.
+fn spent<'e, 'a: 'e>(runs: impl Iterator<Item = &'e Run<'a>>) -> Spent {
+    let mut whole = 0_u32;
+    let mut tests: BTreeMap<&str, u32> = BTreeMap::new();
+    for run in runs {
+        let Some(alone) = run.alone else { continue };
+        let was_late = run.record.outcome == RunOutcome::Timeout;
+        whole += u32::from(was_late && alone.outcome != RunOutcome::Timeout);
+        for id in tests_out_of_time(run.record).filter(|id| alone.outcome_of(id).satisfies()) {
+            *tests.entry(id).or_default() += 1;
+        }
+    }
+    tests.retain(|_, times| *times > 1);
+    Spent { whole: whole > 1, tests: tests.into_keys().map(str::to_owned).collect() }
+}
+
 /// Which of the runs of one profile ran out of time and wait to be confirmed alone. What was confirmed once needs no
-/// second time: a hang costs its whole limit again.
+/// second time: a hang costs its whole limit again. Nor does what no confirmation excuses.
 fn waiting(runs: &[Run<'_>], expected: &[Expected<'_>]) -> Vec<bool> {
     let mut whole = false;
     let mut tests = BTreeSet::new();
@@ -366,8 +422,10 @@ fn waiting(runs: &[Run<'_>], expected: &[Expected<'_>]) -> Vec<bool> {
             }
             let mut late = tests_out_of_time(run.record).filter(matters);
             match run.record.outcome {
-                RunOutcome::Timeout => !whole,
-                RunOutcome::Completed => late.any(|id| !tests.contains(id)),
+                RunOutcome::Timeout => !whole && !run.spent.whole,
+                RunOutcome::Completed => {
+                    late.any(|id| !tests.contains(id) && !run.spent.tests.contains(id))
+                }
                 _ => false,
             }
         })
@@ -382,9 +440,18 @@ pub(crate) fn chosen_tests(profile: &Profile) -> Option<&[String]> {
     }
 }
 
-/// What of its profile the host gave a run.
+fn without_order(profile: &Profile) -> Profile {
+    let mut axes = profile.axes();
+    axes.remove(&Axis::Order);
+    profile.only(&axes)
+}
+
+/// What of its profile the host and the runner gave a run.
 fn given(record: &RunRecord) -> Profile {
-    let missing = not_given(&record.profile, &record.gaps);
+    let mut missing = not_given(&record.profile, &record.gaps);
+    if record.disobeyed.iter().any(|option| option == "order" || option == "only") {
+        missing.insert(Axis::Order);
+    }
     if missing.is_empty() {
         return record.profile.clone();
     }

@@ -22,6 +22,8 @@ pub(crate) struct OrderRun {
     pub(crate) failed: BTreeSet<usize>,
     /// Whether just these were asked for, in this order.
     pub(crate) chosen: bool,
+    /// Whether it came to its end; otherwise all its tests count as failed, and it clears and accuses no other test.
+    pub(crate) whole: bool,
 }
 
 /// Tests that did the same in every run of all tests.
@@ -175,7 +177,7 @@ impl Searcher<'_> {
         let mut shown = vec![0_u32; self.all];
         let mut shows = 0;
         let mut cleared = vec![false; self.all];
-        for run in self.runs {
+        for run in self.runs.iter().filter(|run| run.whole) {
             let Some(at) = run.tests.iter().position(|test| *test == victim) else { continue };
             if run.failed.contains(&victim) == alone {
                 shows += 1;
@@ -290,7 +292,7 @@ mod tests {
                 .filter(|at| fails(tests[*at], &tests[..*at]))
                 .map(|at| tests[at])
                 .collect();
-            OrderRun { tests, failed, chosen }
+            OrderRun { tests, failed, chosen, whole: true }
         };
         let plain: Vec<usize> = (0..all).collect();
         let backwards: Vec<usize> = plain.iter().rev().copied().collect();

@@ -355,6 +355,111 @@ fn a_timeout_counts_once_it_is_confirmed_alone() {
 }
 
 #[test]
+fn what_hangs_at_random_is_excused_once() {
+    let id = "t/c.py::race";
+    let late = |times: &'static [u32]| {
+        move |request: &RunRequest, record: &mut RunRecord| {
+            let plain = request.phase == Phase::Post && request.profile.is_plain();
+            if plain && !request.alone && times.contains(&request.repeat) {
+                let result = record.tests.get_mut(id).unwrap();
+                result.outcome = Outcome::Failed;
+                result.reason = Some("timeout: more than 5 s".to_owned());
+            }
+        }
+    };
+    let with = |times| World::new(20).with(id, |_, _| Outcome::Passed).changed(late(times));
+    let policy = Policy::benchmark();
+    let mut world = with(&[4]);
+    let verdict = world.climb(&policy);
+    assert_eq!((verdict.status, world.cost()[2]), (Status::Admitted, 30));
+    // The third time needs no run alone.
+    let mut world = with(&[4, 11, 20]);
+    let verdict = world.climb(&policy);
+    assert_eq!(
+        (verdict.status, cause(&verdict, id)),
+        (Status::AdmittedWithQuarantine, &Cause::Flaky)
+    );
+    assert_eq!((verdict.quarantined.as_slice(), verdict.failures), ([id.to_owned()].as_slice(), 0));
+    assert_eq!((verdict.runs, world.cost()[2]), (29, 5 + 29 + 2));
+    // The whole run.
+    let hangs = |request: &RunRequest, record: &mut RunRecord| {
+        let plain = request.phase == Phase::Post && request.profile.is_plain();
+        if plain && !request.alone && [4, 11].contains(&request.repeat) {
+            time_out(record);
+        }
+    };
+    let verdict = World::new(3).changed(hangs).climb(&policy);
+    assert_eq!((verdict.status, rules(&verdict)[0]), (Status::Rejected, Rule::BrokenAfter));
+    assert!(verdict.reasons[0].text.starts_with("2 of "), "{}", verdict.reasons[0].text);
+}
+
+#[test]
+fn an_order_that_the_runner_did_not_keep_says_nothing() {
+    let id = "t/c.py::minds";
+    let mut world = World::new(20)
+        .sensitive(id, |profile| profile.get(Axis::Zone).is_some())
+        .changed(|request, record| {
+            if request.profile.get(Axis::Order).is_some() {
+                record.disobeyed = vec!["order".to_owned()];
+            }
+        });
+    let verdict = world.climb(&Policy::benchmark());
+    assert_eq!(axes(&verdict, id), [Axis::Zone]);
+    assert!(verdict.warnings.contains(&Warning::NotVaried { axes: vec![Axis::Order] }));
+    // Nor without ids to make it from.
+    let mut world = World::new(3).changed(|_, record| record.ids.clear());
+    let verdict = world.climb(&Policy::benchmark());
+    assert!(verdict.warnings.contains(&Warning::NotVaried { axes: vec![Axis::Order] }));
+}
+
+#[test]
+fn a_probe_that_breaks_off_is_not_asked_for_again() {
+    let (id, polluter) = ("t/n.py::victim", "t/p.py::pollutes");
+    let after = move |before: &[String]| before.iter().any(|one| one == polluter);
+    let breaking = |outcome: RunOutcome, only: bool| {
+        let mut world = World::new(40)
+            .with(id, move |_, before| passed_if(!after(before)))
+            .with(polluter, |_, _| Outcome::Passed)
+            .changed(move |request, record| {
+                let chosen = request.phase == Phase::Post
+                    && record.tests.len() < 43
+                    && request.profile.get(Axis::Order).is_some();
+                if chosen && only {
+                    record.disobeyed = vec!["only".to_owned()];
+                } else if chosen {
+                    record.outcome = outcome.clone();
+                    record.tests.clear();
+                }
+            });
+        let verdict = world.climb(&Policy::benchmark());
+        let Cause::Sensitive { order: Some(order), .. } = cause(&verdict, id) else {
+            panic!("{verdict:#?}")
+        };
+        assert_eq!(*order, OrderCause::NotFound);
+        assert!(world.cost()[3] <= 24, "{:?}", world.cost());
+    };
+    breaking(RunOutcome::Oom, false);
+    breaking(RunOutcome::Timeout, false);
+    breaking(RunOutcome::ParserError { problems: Vec::new() }, false);
+    breaking(RunOutcome::Completed, true);
+}
+
+#[test]
+fn results_that_cannot_be_read_clear_nothing() {
+    let id = "t/c.py::minds";
+    let mut world = World::new(20)
+        .sensitive(id, |profile| profile.get(Axis::Zone).is_some())
+        .changed(|request, record| {
+            if request.phase == Phase::Post && request.profile.get(Axis::User).is_some() {
+                record.outcome = RunOutcome::ParserError { problems: Vec::new() };
+            }
+        });
+    let verdict = world.climb(&Policy::benchmark());
+    assert_eq!(verdict.status, Status::Provisional, "{verdict:#?}");
+    assert!(rules(&verdict).contains(&Rule::TooFewConditions));
+}
+
+#[test]
 fn runs_that_hallmark_failed_to_make_are_made_otherwise() {
     let ours = |record: &mut RunRecord| {
         record.outcome = RunOutcome::InfraError { reason: "no space".to_owned() };
