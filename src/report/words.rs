@@ -227,8 +227,12 @@ pub(super) fn warning(warning: &Warning) -> (String, &[String]) {
         }
         Warning::NotVaried { axes } => {
             let axes: Vec<String> = axes.iter().map(|one| axis(*one)).collect();
-            (format!("the host could not vary {}: nothing is known of it", axes.join(", ")), &[])
+            (format!("the host or the test runner could not vary {}: nothing is known of it", axes.join(", ")), &[])
         }
+        Warning::SearchCut { probes } => (
+            format!("the search for causes ended after {}, as `max-probes` says: some causes are not known", runs(*probes)),
+            &[],
+        ),
         Warning::Reruns { tests } => (
             "tests that the runner ran again before it reported them: failures may be hidden".to_owned(),
             tests,

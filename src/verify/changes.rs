@@ -22,8 +22,14 @@ fn word(cause: &Cause) -> String {
     }
 }
 
+/// All causes of each test.
 fn by_id(tests: &[UnstableTest]) -> BTreeMap<&str, String> {
-    tests.iter().map(|test| (test.id.as_str(), word(&test.cause))).collect()
+    let mut causes: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for test in tests {
+        causes.entry(&test.id).or_default().insert(word(&test.cause));
+    }
+    let joined = |causes: BTreeSet<String>| causes.into_iter().collect::<Vec<_>>().join(", ");
+    causes.into_iter().map(|(id, causes)| (id, joined(causes))).collect()
 }
 
 fn ids(ids: &[String]) -> BTreeSet<&str> {

@@ -11,7 +11,7 @@ use crate::results::Outcome;
 pub struct Derived {
     /// The lists.
     pub lists: Lists,
-    /// Tests whose outcome changed between runs of one phase, or that were not seen in every run.
+    /// Tests whose outcome changed between runs of one phase, or that were not seen in every run of it.
     pub unstable: Vec<String>,
     /// Tests that fail after the gold patch as before.
     pub fail_both: Vec<String>,
@@ -62,7 +62,8 @@ pub enum DeriveError {
 /// FAIL_TO_PASS: failed, in error or missing in every `pre` run and passed in every `post` run. PASS_TO_PASS:
 /// passed in all. A test that is not the same in every run of a phase is in neither.
 ///
-/// A `pre` run may have broken off (an import error, a hang): what it lacks is missing.
+/// A `pre` run may have broken off (an import error, no memory): what it lacks is missing. What it did not reach for the
+/// time is in neither list, unless nothing else was on the machine: load makes any test late.
 pub fn derive_lists(pre: &[RunRecord], post: &[RunRecord]) -> Result<Derived, DeriveError> {
     for (runs, phase) in [(pre, "before"), (post, "after")] {
         if runs.is_empty() {
@@ -88,7 +89,8 @@ pub fn derive_lists(pre: &[RunRecord], post: &[RunRecord]) -> Result<Derived, De
     let mut derived = Derived::default();
     let mut failed = 0;
     for id in ids {
-        let list = match (settled(pre, id), settled(post, id)) {
+        let before = if unreached(pre, id) { None } else { settled(pre, id) };
+        let list = match (before, settled(post, id)) {
             (Some(before), Some(after)) => match list_kind(before, after) {
                 ListKind::FailToPass => &mut derived.lists.fail_to_pass,
                 ListKind::PassToPass => &mut derived.lists.pass_to_pass,
@@ -140,6 +142,12 @@ pub(crate) fn list_kind(before: Outcome, after: Outcome) -> ListKind {
         (_, Outcome::Failed | Outcome::Error) => ListKind::FailBoth,
         _ => ListKind::Skipped,
     }
+}
+
+/// Whether a run that had to share the machine ran out of time before the test.
+fn unreached(runs: &[RunRecord], id: &str) -> bool {
+    let cut = |run: &&RunRecord| run.outcome == RunOutcome::Timeout && !run.alone;
+    runs.iter().filter(cut).any(|run| !run.tests.contains_key(id))
 }
 
 /// The outcome of a test in all runs, if it is the same.

@@ -120,7 +120,9 @@ impl<'a> NearIndex<'a> {
 /// An id without the time that the test took.
 fn without_duration(id: &str) -> String {
     static DURATION: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r"^(.*[^\s(\[])\s+[(\[]?\s*[0-9]+(\.[0-9]+)?\s*(ns|us|\x{b5}s|ms|s|sec|secs|second|seconds|m|min)\s*[)\]]?\s*$")
+        // Brackets as a pair only: the last word of `[wait 5 s]` is part of a parameter.
+        let time = r"[0-9]+(\.[0-9]+)?\s*(ns|us|\x{b5}s|ms|s|sec|secs|second|seconds|m|min)";
+        Regex::new(&format!(r"^(.*[^\s(\[])\s+(\(\s*{time}\s*\)|\[\s*{time}\s*\]|{time})\s*$"))
             .expect("a constant expression")
     });
     DURATION.captures(id).map_or_else(|| id.trim().to_owned(), |parts| parts[1].to_owned())
@@ -171,6 +173,11 @@ mod tests {
         assert_eq!(index.near("t::b (0.01s)", &none).1.as_deref(), Some("t::b [12 ms]"));
         let (near, taken) = index.near("t::c[<o at 0x7fa8>]", &none);
         assert_eq!((near[0].how, taken), (Nearness::Address, None));
+        // Nor is a parameter that ends in one taken for another.
+        let known: BTreeSet<&str> = ["t::w[wait 10 s]", "t::w[wait (10 s)]"].into();
+        let parameters = NearIndex::new(&known);
+        assert_eq!(parameters.near("t::w[wait 5 s]", &none), (Vec::new(), None));
+        assert_eq!(parameters.near("t::w[wait (5 s)]", &none), (Vec::new(), None));
         // A number is no duration.
         assert_eq!(index.near("t::d 6", &none), (Vec::new(), None));
     }

@@ -28,7 +28,7 @@ pub(crate) fn remedy(policy: &Policy, list: ListName, finding: &Finding) -> Reme
         Cause::Flaky | Cause::UnstableId => by_list,
         Cause::Sensitive { settings, .. } => match mildest(settings).unwrap_or(by_list) {
             Remedy::Pin => Remedy::Pin,
-            _ if fails_to_pass => by_list,
+            remedy if fails_to_pass => remedy.max(by_list),
             remedy => remedy,
         },
         // What fails in plain conditions cannot stay.
@@ -37,10 +37,15 @@ pub(crate) fn remedy(policy: &Policy, list: ListName, finding: &Finding) -> Reme
             _ => Remedy::Reject,
         },
         Cause::Needs { .. } => Remedy::Reject,
-        Cause::NotIsolated { .. } if finding.inverse => Remedy::Reject,
+        Cause::NotIsolated { .. } if finding.inverse && !finding.is_open => Remedy::Reject,
         Cause::NotIsolated { settings } => {
             let strictest = settings.iter().map(of).max().unwrap_or(by_list);
-            if fails_to_pass && strictest != Remedy::Pin { by_list } else { strictest }
+            let remedy = if fails_to_pass && strictest != Remedy::Pin {
+                strictest.max(by_list)
+            } else {
+                strictest
+            };
+            if finding.is_open { remedy.min(Remedy::Quarantine) } else { remedy }
         }
     }
 }
@@ -48,7 +53,7 @@ pub(crate) fn remedy(policy: &Policy, list: ListName, finding: &Finding) -> Reme
 /// Whether the verdict is a rejection whatever other runs and causes would show.
 pub(crate) fn certain(policy: &Policy, evidence: &Evidence<'_>, findings: &Findings) -> bool {
     let rejects = |reasons: Vec<Reason>| reasons.iter().any(|one| one.effect == Effect::Rejects);
-    if rejects(before(evidence)) || rejects(broken(evidence)) {
+    if rejects(before(evidence, &BTreeSet::new())) || rejects(broken(evidence)) {
         return true;
     }
     let plain = evidence.counted().count() as u64;
@@ -80,7 +85,8 @@ pub(crate) fn reasons(
     evidence: &Evidence<'_>,
     findings: &Findings,
 ) -> Vec<Reason> {
-    let mut reasons = before(evidence);
+    let aside = quarantined(policy, evidence, findings);
+    let mut reasons = before(evidence, &aside);
     let broken = broken(evidence);
     // Where runs broke off, their tests say nothing more.
     if !broken.is_empty() {
@@ -89,7 +95,7 @@ pub(crate) fn reasons(
     }
     reasons.extend(never(evidence, findings));
     reasons.extend(unstable(policy, evidence, findings));
-    reasons.extend(set_aside(policy, evidence, &quarantined(policy, evidence, findings)));
+    reasons.extend(set_aside(policy, evidence, &aside));
     reasons
 }
 
@@ -105,7 +111,7 @@ pub(crate) fn quarantined(
     findings: &Findings,
 ) -> BTreeSet<usize> {
     let mut worst: BTreeMap<usize, Remedy> = BTreeMap::new();
-    for finding in &findings.found {
+    for finding in findings.found.iter().filter(|finding| !finding.is_open) {
         let remedy = remedy(policy, evidence.expected[finding.test].list, finding);
         let held = worst.entry(finding.test).or_insert(remedy);
         *held = remedy.max(*held);
@@ -130,8 +136,8 @@ fn tests_of(count: usize, list: &str) -> String {
     format!("{count} {list} test{}", if count == 1 { "" } else { "s" })
 }
 
-/// What must hold before the gold patch.
-fn before(evidence: &Evidence<'_>) -> Vec<Reason> {
+/// What must hold before the gold patch, without the tests that are set aside.
+fn before(evidence: &Evidence<'_>, aside: &BTreeSet<usize>) -> Vec<Reason> {
     let mut reasons = Vec::new();
     let fail_to_pass: Vec<usize> = evidence.list(ListName::FailToPass).collect();
     if fail_to_pass.is_empty() {
@@ -154,14 +160,16 @@ fn before(evidence: &Evidence<'_>) -> Vec<Reason> {
         let text = format!("before the gold patch: {text}");
         reasons.push(reason(Effect::Rejects, Rule::BrokenBefore, text, Vec::new()));
     }
-    let passing =
-        runs.iter().filter(|run| !fail_to_pass.iter().any(|test| run.failed(*test))).count();
-    if passing > 0 && !fail_to_pass.is_empty() {
+    let kept: Vec<usize> =
+        fail_to_pass.iter().copied().filter(|test| !aside.contains(test)).collect();
+    let passing = runs.iter().filter(|run| !kept.iter().any(|test| run.failed(*test))).count();
+    if passing > 0 && !kept.is_empty() {
+        let which = if kept.len() < fail_to_pass.len() { " that is not set aside" } else { "" };
         let text = format!(
-            "every FAIL_TO_PASS test passes before the gold patch in {passing} of {} runs: the test patch does not show the fault",
+            "every FAIL_TO_PASS test{which} passes before the gold patch in {passing} of {} runs: the test patch does not show the fault",
             runs.len()
         );
-        let tests = ids(evidence, fail_to_pass);
+        let tests = ids(evidence, kept);
         reasons.push(reason(Effect::Rejects, Rule::NothingFailsBefore, text, tests));
     }
     reasons
@@ -242,7 +250,7 @@ fn unstable(policy: &Policy, evidence: &Evidence<'_>, findings: &Findings) -> Ve
     /// The tests, and the axes that they mind.
     type Decided = (BTreeSet<usize>, BTreeSet<Axis>);
     let mut decided: BTreeMap<(Effect, Rule, ListName), Decided> = BTreeMap::new();
-    for finding in &findings.found {
+    for finding in findings.found.iter().filter(|finding| !finding.is_open) {
         let list = evidence.expected[finding.test].list;
         let effect = match remedy(policy, list, finding) {
             Remedy::Pin => Effect::Pins,
@@ -276,6 +284,9 @@ fn unstable(policy: &Policy, evidence: &Evidence<'_>, findings: &Findings) -> Ve
             Rule::IdIsUnstable => "of which two runs do not know the same ids".to_owned(),
             Rule::FailToPassIsFlaky | Rule::PassToPassIsFlaky => {
                 "with a failure that the conditions do not explain".to_owned()
+            }
+            _ if axes.is_empty() => {
+                "that fail in plain conditions and not in all, which was not followed".to_owned()
             }
             _ => {
                 let axes: Vec<&str> = axes.iter().map(|axis| axis.as_str()).collect();

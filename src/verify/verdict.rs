@@ -84,7 +84,7 @@ pub enum Effect {
 pub enum Rule {
     /// An instance expects at least one FAIL_TO_PASS test.
     FailToPassIsEmpty,
-    /// Before the gold patch, at least one FAIL_TO_PASS test fails in every run.
+    /// Before the gold patch, at least one FAIL_TO_PASS test that is not set aside fails in every run.
     NothingFailsBefore,
     /// A `pre` run must be readable and its patch must apply.
     BrokenBefore,
@@ -108,6 +108,8 @@ pub enum Rule {
     TooManyQuarantined,
     /// At least one FAIL_TO_PASS test is not set aside.
     NothingLeft,
+    /// The policy's time for all runs of an instance.
+    TimeBudgetIsSpent,
     /// The policy's number of runs.
     TooFewRuns,
     /// The policy's two collections and its runs under other conditions.
@@ -355,10 +357,15 @@ pub enum Warning {
         /// How many stand elsewhere.
         tests: u64,
     },
-    /// Conditions that the host could not give: nothing is known of them.
+    /// Conditions that the host or the test runner could not give: nothing is known of them.
     NotVaried {
         /// What they would have varied.
         axes: Vec<Axis>,
+    },
+    /// The policy's bound on runs to find causes ended the search.
+    SearchCut {
+        /// How many were made.
+        probes: u64,
     },
     /// The runner ran tests again before it reported them: failures may be hidden.
     Reruns {

@@ -9,6 +9,7 @@ use crate::runtime::Gap;
 use crate::verify::bound::upper_bound;
 use crate::verify::ladder::{
     Evidence, Findings, MOST_INFRA_ERRORS, Run, combined_runs, counted_from, find, is_climbed,
+    is_spent,
 };
 use crate::verify::policy::Policy;
 use crate::verify::profile::Profile;
@@ -59,11 +60,8 @@ pub fn judge(lists: &Lists, records: &[RunRecord], policy: &Policy) -> Verdict {
         network: network_tests(&evidence),
         comparison: compare(&evidence),
         proposed_timeout: proposed_timeout(&evidence),
-        cost: Cost {
-            runs: evidence.all.len() as u64,
-            wall: evidence.all.iter().map(|record| record.wall).sum(),
-        },
-        warnings: warnings(policy, &evidence),
+        cost: Cost { runs: evidence.all.len() as u64, wall: evidence.wall() },
+        warnings: warnings(policy, &evidence, &findings),
         missing: evidence.missing,
     }
 }
@@ -92,46 +90,8 @@ fn held_back(
     runs: u64,
     pre_runs: u64,
 ) -> Vec<Reason> {
-    let mut reasons = Vec::new();
-    let mut hold = |rule: Rule, text: String| {
-        reasons.push(Reason { effect: Effect::HoldsBack, rule, text, tests: Vec::new() });
-    };
-    if runs < u64::from(policy.runs) || pre_runs < u64::from(policy.pre_runs) {
-        let text = format!(
-            "{runs} of the {} runs and {pre_runs} of the {} runs before the patch that the policy `{}` asks for",
-            policy.runs, policy.pre_runs, policy.name
-        );
-        hold(Rule::TooFewRuns, text);
-    }
-    let late = evidence.waiting().count();
-    if late > 0 {
-        let text = format!("{late} runs ran out of time, which was not confirmed alone");
-        hold(Rule::TimeoutIsUnconfirmed, text);
-    }
-    if !is_climbed(policy, evidence) {
-        let text = format!(
-            "not all collections and runs under other conditions that the policy `{}` asks for were made",
-            policy.name
-        );
-        hold(Rule::TooFewConditions, text);
-    }
-    let unread: BTreeSet<&Profile> = evidence
-        .varied
-        .iter()
-        .filter(|run| !run.is_readable())
-        .map(|run| &run.record.profile)
-        .collect();
-    let unread = combined_runs(&policy.axes).iter().filter(|run| unread.contains(run)).count();
-    if unread > 0 {
-        let text = format!(
-            "the results of {unread} of the combined runs cannot be trusted: nothing is known of their conditions"
-        );
-        hold(Rule::TooFewConditions, text);
-    }
-    if is_climbed(policy, evidence) && !findings.asks.is_empty() {
-        let text = "the search for causes has not come to its end".to_owned();
-        hold(Rule::CauseIsOpen, text);
-    }
+    let mut reasons = not_run(policy, evidence, findings, runs, pre_runs);
+    let mut hold = |rule: Rule, text: String| reasons.push(held(rule, text, Vec::new()));
     let unlimited =
         evidence.runs().filter(|run| run.record.gaps.contains(&Gap::MemoryLimit)).count();
     if unlimited > 0 && policy.require_memory_limit {
@@ -147,6 +107,78 @@ fn held_back(
     if policy.provisional {
         let text = format!("the policy `{}` is a first look and admits nothing", policy.name);
         hold(Rule::PolicyIsProvisional, text);
+    }
+    reasons
+}
+
+fn held(rule: Rule, text: String, tests: Vec<String>) -> Reason {
+    Reason { effect: Effect::HoldsBack, rule, text, tests }
+}
+
+/// What the policy asks for and is lacking.
+fn not_run(
+    policy: &Policy,
+    evidence: &Evidence<'_>,
+    findings: &Findings,
+    runs: u64,
+    pre_runs: u64,
+) -> Vec<Reason> {
+    let mut reasons = Vec::new();
+    let mut hold = |rule: Rule, text: String| reasons.push(held(rule, text, Vec::new()));
+    if runs < u64::from(policy.runs) || pre_runs < u64::from(policy.pre_runs) {
+        let text = format!(
+            "{runs} of the {} runs and {pre_runs} of the {} runs before the patch that the policy `{}` asks for",
+            policy.runs, policy.pre_runs, policy.name
+        );
+        hold(Rule::TooFewRuns, text);
+    }
+    let late = evidence.waiting().count();
+    if late > 0 {
+        let text = format!("{late} runs ran out of time, which was not confirmed alone");
+        hold(Rule::TimeoutIsUnconfirmed, text);
+    }
+    let is_climbed = is_climbed(policy, evidence);
+    if !is_climbed {
+        let text = format!(
+            "not all collections and runs under other conditions that the policy `{}` asks for were made",
+            policy.name
+        );
+        hold(Rule::TooFewConditions, text);
+    }
+    let mut open: Vec<String> = findings
+        .found
+        .iter()
+        .filter(|finding| finding.is_open)
+        .map(|finding| evidence.expected[finding.test].id.to_owned())
+        .collect();
+    open.sort();
+    open.dedup();
+    if !open.is_empty() || is_climbed && !findings.asks.is_empty() {
+        let text = "the search for causes has not come to its end".to_owned();
+        reasons.push(held(Rule::CauseIsOpen, text, open));
+    }
+    if let Some(budget) = policy.time_budget
+        && !reasons.is_empty()
+        && is_spent(policy, evidence)
+    {
+        let text = format!(
+            "the runs took {:.0} s, and the policy's `time-budget` is {budget:.0} s: raise it",
+            evidence.wall()
+        );
+        reasons.push(held(Rule::TimeBudgetIsSpent, text, Vec::new()));
+    }
+    let unread: BTreeSet<&Profile> = evidence
+        .varied
+        .iter()
+        .filter(|run| !run.is_readable())
+        .map(|run| &run.record.profile)
+        .collect();
+    let unread = combined_runs(&policy.axes).iter().filter(|run| unread.contains(run)).count();
+    if unread > 0 {
+        let text = format!(
+            "the results of {unread} of the combined runs cannot be trusted: nothing is known of their conditions"
+        );
+        reasons.push(held(Rule::TooFewConditions, text, Vec::new()));
     }
     reasons
 }

@@ -3,12 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::results::Outcome;
-use crate::verify::ladder::{Evidence, Run, axis_of};
+use crate::verify::ladder::{Evidence, Findings, Run, axis_of};
 use crate::verify::policy::Policy;
 use crate::verify::profile::{Axis, Profile};
 use crate::verify::verdict::{Condition, ListName, NetworkTest, Warning};
 
-pub(super) fn warnings(policy: &Policy, evidence: &Evidence<'_>) -> Vec<Warning> {
+pub(super) fn warnings(
+    policy: &Policy,
+    evidence: &Evidence<'_>,
+    findings: &Findings,
+) -> Vec<Warning> {
     let mut warnings = Vec::new();
     warnings.extend(before(evidence));
     let has = |list| evidence.list(list).next().is_some();
@@ -63,6 +67,9 @@ pub(super) fn warnings(policy: &Policy, evidence: &Evidence<'_>) -> Vec<Warning>
         .collect();
     if !lacking.is_empty() {
         warnings.push(Warning::NotVaried { axes: lacking.into_iter().collect() });
+    }
+    if findings.is_cut {
+        warnings.push(Warning::SearchCut { probes: findings.probes });
     }
     warnings
 }

@@ -12,13 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::array::combined_runs;
 use super::evidence::{Evidence, Run, chosen_tests};
 use super::order::{Culprits, OrderGroup, OrderRun, in_order, order_search};
-use super::schedule::{FIRST_RUNS, RunRequest, requests};
+use super::schedule::{FIRST_RUNS, RunRequest, is_climbed, requests};
 use super::search::{Search, Tally, Trials, best_probe, search};
 use crate::results::Outcome;
 use crate::verify::policy::Policy;
 use crate::verify::profile::{Axis, Profile, Setting, TestOrder};
 use crate::verify::record::Phase;
-use crate::verify::verdict::{Cause, OrderCause};
+use crate::verify::verdict::{Cause, ListName, OrderCause};
 
 /// What makes one test unstable; a test may have several.
 #[derive(Debug, Clone)]
@@ -28,6 +28,8 @@ pub(crate) struct Finding {
     pub(crate) cause: Cause,
     /// Whether it fails in plain conditions and what is sought is what makes it pass.
     pub(crate) inverse: bool,
+    /// Whether the search for the cause goes on: it decides nothing yet.
+    pub(crate) is_open: bool,
 }
 
 /// What is known of causes.
@@ -70,6 +72,14 @@ pub(crate) fn find(policy: &Policy, evidence: &Evidence<'_>) -> Findings {
     findings.is_cut = finder.asks.len() > budget;
     finder.asks.truncate(budget);
     findings.asks = finder.asks;
+    if !findings.asks.is_empty() || !is_climbed(policy, evidence) {
+        for finding in &mut findings.found {
+            // A FAIL_TO_PASS test that fails in every plain run is refused whatever makes it pass.
+            let refused =
+                finding.inverse && evidence.expected[finding.test].list == ListName::FailToPass;
+            finding.is_open = matches!(finding.cause, Cause::NotIsolated { .. }) && !refused;
+        }
+    }
     findings
 }
 
@@ -108,7 +118,7 @@ impl<'e, 'a> Finder<'e, 'a> {
     }
 
     fn found(&mut self, test: usize, cause: Cause) {
-        self.findings.found.push(Finding { test, cause, inverse: false });
+        self.findings.found.push(Finding { test, cause, inverse: false, is_open: false });
     }
 
     /// Settles what plain runs and collections settle; the rest in groups.
@@ -250,8 +260,12 @@ impl<'e, 'a> Finder<'e, 'a> {
     }
 
     fn found_all(&mut self, group: &Group, cause: &Cause) {
-        let finding =
-            |test: &usize| Finding { test: *test, cause: cause.clone(), inverse: group.inverse };
+        let finding = |test: &usize| Finding {
+            test: *test,
+            cause: cause.clone(),
+            inverse: group.inverse,
+            is_open: false,
+        };
         self.findings.found.extend(group.tests.iter().map(finding));
     }
 

@@ -337,6 +337,11 @@ impl<'a> Evidence<'a> {
         self.collect.iter().chain(tests)
     }
 
+    /// Wall time of all runs in seconds.
+    pub(crate) fn wall(&self) -> f64 {
+        self.all.iter().map(|record| record.wall).sum()
+    }
+
     /// Runs that are to be confirmed alone.
     pub(crate) fn waiting(&self) -> impl Iterator<Item = &Run<'a>> {
         self.runs().filter(|run| run.waits)

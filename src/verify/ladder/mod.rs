@@ -24,4 +24,4 @@ pub use schedule::{RunRequest, wanted};
 
 pub(crate) use causes::{Finding, Findings, find};
 pub(crate) use evidence::{Evidence, Run, axis_of};
-pub(crate) use schedule::{FIRST_RUNS, MOST_INFRA_ERRORS, counted_from, is_climbed};
+pub(crate) use schedule::{FIRST_RUNS, MOST_INFRA_ERRORS, counted_from, is_climbed, is_spent};

@@ -62,8 +62,7 @@ impl RunRequest {
 pub fn wanted(policy: &Policy, lists: &Lists, records: &[RunRecord]) -> Vec<RunRequest> {
     let evidence = Evidence::gather(lists, records);
     let findings = find(policy, &evidence);
-    let spent: f64 = evidence.all.iter().map(|record| record.wall).sum();
-    if policy.time_budget.is_some_and(|budget| spent >= budget)
+    if is_spent(policy, &evidence)
         || evidence.infra >= MOST_INFRA_ERRORS
         || rules::certain(policy, &evidence, &findings)
     {
@@ -88,6 +87,11 @@ pub fn wanted(policy: &Policy, lists: &Lists, records: &[RunRecord]) -> Vec<RunR
     }
     let start = counted_from(policy, &evidence, &findings.found);
     requests(&evidence, Phase::Post, &Profile::plain(), start, policy.runs)
+}
+
+/// Whether the policy's time is used up.
+pub(crate) fn is_spent(policy: &Policy, evidence: &Evidence<'_>) -> bool {
+    policy.time_budget.is_some_and(|budget| evidence.wall() >= budget)
 }
 
 /// Runs that ran out of time, alone: one of each profile, since a hang that is confirmed is not confirmed again.
@@ -180,7 +184,9 @@ fn missing(
 /// for the first time. What it does later changes nothing any more.
 pub(crate) fn counted_from(policy: &Policy, evidence: &Evidence<'_>, found: &[Finding]) -> u32 {
     let aside = found.iter().filter(|finding| {
-        rules::remedy(policy, evidence.expected[finding.test].list, finding) == Remedy::Quarantine
+        !finding.is_open
+            && rules::remedy(policy, evidence.expected[finding.test].list, finding)
+                == Remedy::Quarantine
     });
     let first_failure = |finding: &Finding| {
         let failed = evidence.counted().find(|run| run.failed(finding.test));

@@ -485,6 +485,7 @@ fn budgets_end_the_ladder() {
     let mut world = World::new(3);
     let verdict = world.climb(&Policy { time_budget: Some(10.0), ..Policy::benchmark() });
     assert_eq!((verdict.status, world.records.len()), (Status::Provisional, 10));
+    assert_eq!(rules(&verdict)[0], Rule::TimeBudgetIsSpent);
     assert!(rules(&verdict).contains(&Rule::TooFewRuns));
     // Without probes a cause stays within what combined runs say.
     let id = "t/c.py::minds";
@@ -493,6 +494,53 @@ fn budgets_end_the_ladder() {
     let Cause::NotIsolated { settings } = cause(&verdict, id) else { panic!("{verdict:#?}") };
     assert!(settings.iter().any(|setting| setting.axis() == Axis::Clock));
     assert_eq!((verdict.status, world.cost()), (Status::AdmittedWithQuarantine, [2, 3, 29, 4]));
+    assert!(verdict.warnings.contains(&Warning::SearchCut { probes: 0 }));
+    // What makes a test pass was not looked for.
+    let mut world = World::new(20).sensitive(id, |profile| profile.get(Axis::User).is_none());
+    let verdict = world.climb(&Policy { max_probes: 0, ..Policy::benchmark() });
+    assert_eq!(
+        (verdict.status, rules(&verdict)[0]),
+        (Status::Rejected, Rule::PassToPassIsSensitive)
+    );
+    assert!(verdict.reasons[0].text.contains("not followed: mend"), "{}", verdict.reasons[0].text);
+}
+
+#[test]
+fn a_search_that_was_stopped_rejects_nothing() {
+    let id = "t/c.py::minds";
+    let policy = Policy {
+        sensitive: Axis::ALL.map(|axis| (axis, Remedy::Reject)).into(),
+        ..Policy::benchmark()
+    };
+    // Ten runs are two collections, six plain ones and two of the combined.
+    for (fails_plain, runs) in [(false, 10.0), (false, 13.0), (true, 10.0), (true, 13.0)] {
+        let minds = |profile: &Profile| profile.get(Axis::Zone).is_some();
+        let mut world = World::new(20).sensitive(id, move |profile| minds(profile) != fails_plain);
+        let verdict = world.climb(&Policy { time_budget: Some(runs), ..policy.clone() });
+        assert_eq!(verdict.status, Status::Provisional, "{fails_plain} {runs}: {verdict:#?}");
+        let open = verdict.reasons.iter().find(|reason| reason.rule == Rule::CauseIsOpen);
+        assert_eq!(open.unwrap().tests, [id]);
+        assert!(rules(&verdict).contains(&Rule::TimeBudgetIsSpent));
+        assert_eq!(verdict.quarantined, [""; 0]);
+    }
+    let mut world = World::new(20).sensitive(id, move |profile| profile.get(Axis::Zone).is_some());
+    assert_eq!(world.climb(&policy).status, Status::Rejected);
+}
+
+#[test]
+fn an_axis_that_rejects_does_so_for_the_mended_test_too() {
+    let mut world = World::new(20);
+    world.tests[0].1 = Box::new(|run, _| {
+        passed_if(run.phase != Phase::Pre && run.profile.get(Axis::Zone).is_none())
+    });
+    let mut policy = Policy { flaky_fail_to_pass: Remedy::Quarantine, ..Policy::benchmark() };
+    policy.sensitive.insert(Axis::Zone, Remedy::Reject);
+    let verdict = world.climb(&policy);
+    assert_eq!(
+        (verdict.status, rules(&verdict)[0]),
+        (Status::Rejected, Rule::FailToPassIsSensitive)
+    );
+    assert_eq!(verdict.unstable[0].remedy, Remedy::Reject);
 }
 
 #[test]

@@ -8,9 +8,9 @@ use hallmark::base::{Digest, Store, canon};
 use hallmark::results::{Outcome, TestResult};
 use hallmark::runtime::Gap;
 use hallmark::verify::{
-    DeriveError, Difference, Effect, Lists, LogRef, PatchName, Phase, Policy, Profile, Remedy,
-    Rule, RunOutcome, RunRecord, Status, Warning, derive_lists, judge, load, record_key,
-    upper_bound,
+    Cause, DeriveError, Difference, Effect, Lists, LogRef, PatchName, Phase, Policy, Profile,
+    Remedy, Rule, RunOutcome, RunRecord, Status, UnstableTest, Warning, derive_lists, judge, load,
+    record_key, upper_bound,
 };
 
 /// A record whose tests are written `name=letter`: p, f, e, s, x.
@@ -286,6 +286,17 @@ fn a_published_test_that_passes_before_is_reported_and_not_fatal() {
 }
 
 #[test]
+fn what_is_set_aside_does_not_show_the_fault() {
+    let pre = runs(Phase::Pre, &["a=p,b=f"; 3]);
+    let post = runs(Phase::Post, &["a=p,b=p", "a=p,b=f", "a=p,b=p"]);
+    let policy = Policy { flaky_fail_to_pass: Remedy::Quarantine, ..three() };
+    let verdict = judge(&lists(&["a", "b"], &[]), &both(&pre, &post), &policy);
+    let reason = &verdict.reasons[0];
+    assert_eq!((verdict.status, reason.rule), (Status::Rejected, Rule::NothingFailsBefore));
+    assert_eq!(reason.tests, ["a"]);
+}
+
+#[test]
 fn replaying_records_gives_the_same_bytes() {
     let pre = runs(Phase::Pre, &["a=f,b=p"; 3]);
     let post = runs(Phase::Post, &["a=p,b=p", "a=p,b=f", "a=p,b=p"]);
@@ -319,9 +330,9 @@ fn a_duration_in_an_expected_id_is_seen_through() {
 
 #[test]
 fn the_lists_of_the_dataset_are_compared() {
-    let pre = runs(Phase::Pre, &["a=f,b=p,c=p,d=f"; 3]);
-    let post = runs(Phase::Post, &["a=p,b=p,c=p,d=p"; 3]);
-    let verdict = judge(&lists(&["a", "c"], &["b", "gone"]), &both(&pre, &post), &three());
+    let pre = runs(Phase::Pre, &["a=f,b=p,c=p,d=f,x=x,y=x"; 3]);
+    let post = runs(Phase::Post, &["a=p,b=p,c=p,d=p,x=x,y=x"; 3]);
+    let verdict = judge(&lists(&["a", "c"], &["b", "gone", "x"]), &both(&pre, &post), &three());
     let difference = |missing: &[&str], unexpected: &[&str]| {
         let owned = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
         Difference { missing: owned(missing), unexpected: owned(unexpected) }
@@ -376,6 +387,10 @@ fn a_new_verdict_tells_what_changed() {
         old.changes(&new)[1..],
         ["b was flaky, and failed in no run now", "b is no longer set aside"]
     );
+    // All its causes are compared.
+    let mut both_causes = new.clone();
+    both_causes.unstable.push(UnstableTest { cause: Cause::UnstableId, ..new.unstable[0].clone() });
+    assert_eq!(both_causes.changes(&new), ["b was flaky, is flaky, of an unstable id"]);
 }
 
 #[test]
@@ -435,4 +450,12 @@ fn instances_without_fail_to_pass_are_refused_with_the_reason() {
     pre[0].outcome = RunOutcome::EnvError { reason: "import".to_owned() };
     let derived = derive_lists(&pre, &runs(Phase::Post, &["a=p"])).unwrap();
     assert_eq!(derived.lists, lists(&["a"], &[]));
+    // What it did not reach for the time says nothing.
+    let mut pre = runs(Phase::Pre, &["a=f"; 2]);
+    pre[1].outcome = RunOutcome::Timeout;
+    let post = runs(Phase::Post, &["a=p,b=p"]);
+    let derived = derive_lists(&pre, &post).unwrap();
+    assert_eq!((derived.lists, derived.unstable), (lists(&["a"], &[]), vec!["b".to_owned()]));
+    pre[1].alone = true;
+    assert_eq!(derive_lists(&pre, &post).unwrap().lists, lists(&["a", "b"], &[]));
 }
