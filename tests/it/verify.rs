@@ -74,9 +74,9 @@ fn online_gold_flow_from_runs_to_a_verdict() {
     let made = bench.run(&spec, Phase::Post, 1, [GOLD, &test]);
     assert_eq!((made.tests.len(), made.layers), (2, again.layers));
     // One of a newer version is refused.
-    fs_err::write(&path, "{\"version\": 2}").unwrap();
+    fs_err::write(&path, "{\"version\": 3}").unwrap();
     let error = load(&bench.store, &again.key).unwrap_err().to_string();
-    assert!(error.contains("has version 2"), "{error}");
+    assert!(error.contains("has version 3"), "{error}");
 }
 
 #[test]
