@@ -40,6 +40,11 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     settings.cancel.check().map_err(pipeline::Error::from)?;
     let verdicts = board.verdicts(plan.policy())?;
     table::verdicts(settings.printer, &verdicts);
+    let refused = verdicts.iter().any(|row| row.verdict.status == Status::Rejected);
+    if verdicts.is_empty() {
+        report_failures(settings, done)?;
+        return Ok(exit::OK);
+    }
     // Also when single instances failed: the others are judged, and the manifest names what it holds.
     let manifest =
         pipeline.manifest(&board, &verdicts, plan.policy(), env!("CARGO_PKG_VERSION"))?;
@@ -64,7 +69,6 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     for difference in &differences {
         settings.printer.note(&format!("digest: {difference}"));
     }
-    let refused = verdicts.iter().any(|row| row.verdict.status == Status::Rejected);
     Ok(if refused || (args.locked && !differences.is_empty()) {
         exit::CHECK_FAILED
     } else {

@@ -81,11 +81,13 @@ fn full_an_audit_passes_and_finds_every_flipped_byte() {
 
     // A run's log.
     let context = TestContext::with_store(&full.store());
+    let runs = value["evidence"]["instances"][INSTANCES[0]]["runs"].as_array().unwrap();
+    let printed = runs.iter().find(|run| run["stdout"]["size"].as_u64() > Some(0)).unwrap();
+    let key = printed["key"].as_str().unwrap().trim_start_matches("sha256:");
     let log = walkdir::WalkDir::new(context.store().join("runs"))
-        .sort_by_file_name()
         .into_iter()
         .map(Result::unwrap)
-        .find(|entry| entry.file_name() == "stdout" && entry.metadata().unwrap().len() > 0)
+        .find(|entry| entry.path().ends_with(format!("{key}/stdout")))
         .unwrap();
     flip(log.path());
     let answer = context.run(["audit", manifest, "--offline"]);

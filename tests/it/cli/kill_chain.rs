@@ -81,8 +81,15 @@ impl Chain<'_> {
         assert_eq!(actual["digests"]["subject"], expected["digests"]["subject"]);
         for (id, instance) in expected["evidence"]["instances"].as_object().unwrap() {
             let verdict = &actual["evidence"]["instances"][id]["verdict"];
-            assert_eq!(verdict, &instance["verdict"], "seed {SEED}: {id}");
             assert_ne!(verdict, &serde_json::Value::Null, "{id}");
+            // Times are those of other runs.
+            let timeless = |verdict: &serde_json::Value| {
+                let mut verdict = verdict.clone();
+                verdict["proposed-timeout"].take();
+                verdict["cost"]["wall"].take();
+                verdict
+            };
+            assert_eq!(timeless(verdict), timeless(&instance["verdict"]), "seed {SEED}: {id}");
         }
         let answer = self.context.run(["audit", "m.json", "--offline"]);
         answer.expect(exit::OK, &[]);
