@@ -292,7 +292,12 @@ fn django_interrupted(log: &str) -> Vec<&str> {
         while at <= log.len() {
             let line_end = log[at..].find('\n').map_or(log.len(), |end| at + end);
             // White space, three dots, white space, the literal: the line may end before or after the dots.
-            let hit = log[at..]
+            // No further than that: a log without dots is long.
+            let mut reach = (line_end + 4).min(log.len());
+            while !log.is_char_boundary(reach) {
+                reach += 1;
+            }
+            let hit = log[at..reach]
                 .match_indices("...")
                 .take_while(|(dots, _)| at + dots <= line_end + 1)
                 .find_map(|(dots, _)| {

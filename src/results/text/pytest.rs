@@ -22,6 +22,9 @@ const SECTIONS: [&str; 8] = [
     "pytest-warning summary",
 ];
 
+/// Bytes of the longest id that is looked for in a line with a message.
+const LONGEST_ID: usize = 2000;
+
 /// What a word in a result line means.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Word {
@@ -192,7 +195,9 @@ impl Reader {
             return rest;
         }
         let ends = rest.match_indices(' ').map(|(at, _)| &rest[..at]);
-        if let Some(id) = ends.rev().find(|id| known(id)) {
+        // Each place costs a look-up: nobody's id is longer.
+        let mut ends = ends.rev().skip_while(|id| id.len() > LONGEST_ID);
+        if let Some(id) = ends.find(|id| known(id)) {
             return id;
         }
         if let Some(end) = message_at(rest) {

@@ -66,7 +66,11 @@ impl Reader {
             let indented = before.starts_with("  ");
             if let Some(id) = id_at_end(before) {
                 self.settle();
-                if indented { self.part(id, status) } else { self.result(id, status) }
+                if indented && before.trim_start() == id {
+                    self.part(id, status)
+                } else {
+                    self.result(id, status)
+                }
             } else if let Some(id) = named {
                 self.settle();
                 self.describe(&id, before);
@@ -260,7 +264,9 @@ fn id_at_end(text: &str) -> Option<&str> {
         .map_or(0, |at| at + text[at..].chars().next().map_or(1, char::len_utf8));
     // A name with other characters is taken whole where nothing is in front of it.
     let name_at = if is_id(&text[..open], place) { 0 } else { name_at };
-    is_id(&text[name_at..open], place).then(|| &text[name_at..])
+    // In the middle of a text, less is too little to tell an id from words.
+    let is_telling = name_at == 0 || place.contains('.');
+    (is_telling && is_id(&text[name_at..open], place)).then(|| &text[name_at..])
 }
 
 /// Whether these are the two parts of `name (module.Class)`.
