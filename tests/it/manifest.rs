@@ -322,8 +322,9 @@ fn online_an_audit_does_not_believe_the_manifest() {
 fn what_is_no_manifest_is_refused() {
     for (text, expected) in [
         ("", "x is not a manifest"),
-        ("{\"version\": 1}", "x is not a manifest"),
-        ("{\"version\": 2}", "x has version 2, but this hallmark reads up to 1"),
+        ("{\"version\": 1}", "x has version 1, but this hallmark reads 2"),
+        ("{\"version\": 2}", "x is not a manifest"),
+        ("{\"version\": 3}", "x has version 3, but this hallmark reads up to 2"),
     ] {
         let error = parse("x", text.as_bytes()).unwrap_err();
         assert_eq!(error.to_string(), expected);
