@@ -19,6 +19,8 @@ pub(crate) struct Merger {
 #[derive(Default)]
 struct Attempt {
     worst: Option<(Outcome, Option<String>)>,
+    /// Why a part of it was skipped, which is its result where it has no other.
+    skipped_part: Option<String>,
     seconds: f64,
     reruns: u32,
     /// Whether its last phase was seen: all that pytest before 3.4 and xdist's crash reports say of an end.
@@ -98,8 +100,9 @@ impl Merger {
                 used.packets = used.packets.saturating_add(packets);
                 used.lookups = used.lookups.saturating_add(lookups);
             }
-            Event::Finish { exit, totals } => {
+            Event::Finish { exit, totals, printed } => {
                 self.report.session_exit = Some(exit);
+                self.report.printed = printed.or_else(|| totals.clone());
                 self.report.totals = totals;
             }
             Event::Exit { exit } => self.report.process_exit = Some(exit),
@@ -126,10 +129,9 @@ impl Merger {
                 let attempt = self.open.entry(id.to_owned()).or_default();
                 // What counts is what the runner settles on.
                 *attempt = Attempt {
-                    worst: None,
                     seconds: attempt.seconds + seconds,
                     reruns: attempt.reruns + 1,
-                    ended: false,
+                    ..Attempt::default()
                 };
                 return;
             }
@@ -150,8 +152,11 @@ impl Merger {
         if subtest {
             // A part decides only when it failed; the whole reports for itself.
             self.report.subtests = true;
-            if matches!(merged, Outcome::Failed | Outcome::Error) {
-                attempt.add(merged, reason);
+            match merged {
+                Outcome::Failed | Outcome::Error => attempt.add(merged, reason),
+                // Where a part was skipped unittest does not call the whole passed.
+                Outcome::Skipped => attempt.skipped_part = Some(reason.unwrap_or_default()),
+                _ => {}
             }
             return;
         }
@@ -166,7 +171,8 @@ impl Merger {
 
     /// Keeps the result of a test; of several, the worst.
     fn close(&mut self, id: String, attempt: Attempt) {
-        let Some((outcome, reason)) = attempt.worst else {
+        let skipped = attempt.skipped_part.map(|reason| (Outcome::Skipped, Some(reason)));
+        let Some((outcome, reason)) = attempt.worst.or(skipped) else {
             return;
         };
         *self.runs.entry(id.clone()).or_default() += 1;

@@ -48,6 +48,8 @@ pub struct Report {
     pub unfinished: Vec<String>,
     /// How many of each outcome the runner itself counted, by its own words.
     pub totals: Option<BTreeMap<String, u64>>,
+    /// What the runner's last line of totals should say.
+    pub printed: Option<BTreeMap<String, u64>>,
     /// How many of each outcome the stream's lines amount to, by the runner's words.
     pub counted: BTreeMap<String, u64>,
     /// Whether parts of tests were reported (subtests), which runners count in different ways.
@@ -158,6 +160,8 @@ pub(crate) enum Event {
     Finish {
         exit: i32,
         totals: Option<BTreeMap<String, u64>>,
+        /// What it prints of them, where that is something else: a suite's own words, or the last of several runs.
+        printed: Option<BTreeMap<String, u64>>,
     },
     Exit {
         exit: i32,

@@ -17,6 +17,7 @@ use hallmark::spec::Parser;
 mod bad_input;
 mod containers;
 mod corpus;
+mod edges;
 mod family;
 mod hostile;
 mod network;

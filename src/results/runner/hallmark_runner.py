@@ -1,7 +1,7 @@
 """What every runner of ours shares: the report's stream, the options, the order, the limit of a test, the network's counters.
 
 The stream is a file of lines. OUT is a folder with `nonce` and `report`; the nonce is read and removed before
-any code of the repository is loaded, and each line carries a MAC that is keyed by it and chained to the line
+anything is imported, and each line carries a MAC that is keyed by it and chained to the line
 before, so that lines cannot be added, changed, dropped or swapped by whoever only sees the file.
 
 `options.json` beside this file says how tests run; without it everything is as the runner does it by itself.
@@ -13,14 +13,44 @@ nothing.
 Python 3.5 and later.
 """
 
+import posix
+import sys
+
+
+def take_nonce(folder):
+    """The nonce, read and removed with what is part of the interpreter itself."""
+    path = folder + "/nonce"
+    fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
+    nonce = posix.read(fd, 4096)
+    posix.close(fd)
+    posix.unlink(path)
+    return nonce
+
+
+NONCE = take_nonce(sys.argv[1])
+
+# PYTHONPATH comes before the standard library, and its folders may be the repository's: a file of it that is
+# called `hmac.py` is not what signs the report.
+PATH = sys.path[:]
+import os
+
+STANDARD = os.path.dirname(os.__file__)
+sys.path[:0] = [STANDARD, os.path.join(STANDARD, "lib-dynload")]
+import builtins
 import hashlib
 import hmac
 import json
-import os
 import signal
-import sys
 import time
 import types
+from importlib.machinery import SourceFileLoader
+from importlib.util import find_spec
+
+try:
+    import ctypes
+except ImportError:
+    ctypes = None
+sys.path[:] = PATH
 
 # Taken now: tests put their own clocks in their place.
 monotonic = time.monotonic
@@ -88,10 +118,7 @@ class Stream:
     """The report file: append-only, one write per line, only by the process that opened it."""
 
     def __init__(self, folder):
-        nonce = os.path.join(folder, "nonce")
-        with open(nonce, "rb") as file:
-            self.key = file.read()
-        os.unlink(nonce)
+        self.key = NONCE
         self.path = os.path.join(folder, "report")
         self.owner = os.getpid()
         self.mac = b""
@@ -131,52 +158,53 @@ class Stream:
             line = line[os.write(self.fd, line):]
 
 
-class HardLimit:
-    """A kernel timer that ends the process where Python code no longer runs: no thread, no second process.
-
-    SIGXCPU, whose default is to kill, and which says "a limit was exceeded".
-    """
+class Timer:
+    """A kernel timer that sends a signal to this process: no thread, no second process, and none of the timers
+    that `alarm` and `setitimer` set, which are the tests' own."""
 
     # timer_create, timer_settime.
     NUMBERS = {"x86_64": (222, 223), "aarch64": (107, 110)}
 
-    def __init__(self):
+    def __init__(self, sent):
         self.timer = None
-        try:
-            import ctypes
-        except ImportError:
-            return
         numbers = self.NUMBERS.get(os.uname().machine)
-        if numbers is None or sys.platform != "linux":
+        if ctypes is None or numbers is None or sys.platform != "linux":
             return
-        self.ctypes = ctypes
         self.syscall = ctypes.CDLL(None, use_errno=True).syscall
         self.settime = numbers[1]
         # struct sigevent: value, signal, SIGEV_SIGNAL, padding to 64 bytes.
-        event = (ctypes.c_int * 16)(0, 0, int(signal.SIGXCPU), 0)
+        event = (ctypes.c_int * 16)(0, 0, int(sent), 0)
         timer = ctypes.c_int(-1)
         if self.syscall(numbers[0], time.CLOCK_MONOTONIC, event, ctypes.byref(timer)) == 0:
             self.timer = timer
 
-    def set(self, seconds):
+    def set(self, seconds, again=0):
         if self.timer is None:
             return
         # struct itimerspec: interval, value.
-        whole = int(seconds)
-        value = (self.ctypes.c_long * 4)(0, 0, whole, int((seconds - whole) * 1e9))
+        parts = [int(part) for one in (again, seconds) for part in (one, one % 1 * 1e9)]
+        value = (ctypes.c_long * 4)(*parts)
         self.syscall(self.settime, self.timer, 0, value, None)
 
 
 class Limit:
     """The limit of one test: an exception first, again if it was swallowed, and the end of the process at last."""
 
+    # A signal that has no other use.
+    SOFT = signal.SIGRTMAX - 5
+    # Its default is to kill, and it says "a limit was exceeded": where Python code no longer runs.
+    HARD = signal.SIGXCPU
+
     def __init__(self, seconds):
         self.seconds = seconds
         self.deadline = 0.0
+        self.armed = False
+        self.until = 0.0
         self.expired = False
         self.failure = None
         self.owner = os.getpid()
-        self.hard = HardLimit() if seconds else None
+        self.soft = Timer(self.SOFT) if seconds else None
+        self.hard = Timer(self.HARD) if seconds else None
 
     def begin(self):
         self.expired = False
@@ -187,9 +215,14 @@ class Limit:
             return
         left = max(self.deadline - monotonic(), least)
         again = again or max(1.0, self.seconds / 10.0)
+        self.until = monotonic() + left
+        self.armed = True
         try:
+            if self.soft.timer is not None:
+                signal.signal(self.SOFT, self.expire)
+                self.soft.set(left, again)
             # A timer that runs already is the suite's own (pytest-timeout): it stays.
-            if signal.getitimer(signal.ITIMER_REAL)[0] == 0:
+            elif signal.getitimer(signal.ITIMER_REAL)[0] == 0:
                 signal.signal(signal.SIGALRM, self.expire)
                 signal.setitimer(signal.ITIMER_REAL, left, again)
         except ValueError:
@@ -200,6 +233,12 @@ class Limit:
         if not self.seconds or os.getpid() != self.owner:
             return
         self.hard.set(0)
+        # Its handler stays: a signal may be on its way, and kills where nobody takes it.
+        self.soft.set(0)
+        if self.armed and monotonic() > self.until:
+            # Also where the test kept the signal away.
+            self.expired = True
+        self.armed = False
         try:
             # Another handler there is not ours to take away.
             if signal.getsignal(signal.SIGALRM) == self.expire:
@@ -212,7 +251,7 @@ class Limit:
         return "timeout: the test ran longer than {:g} s".format(self.seconds)
 
     def expire(self, _signal, _frame):
-        if os.getpid() != self.owner:
+        if not self.armed or os.getpid() != self.owner:
             return
         self.expired = True
         raise self.failure(self.message())
@@ -223,12 +262,10 @@ def disguise(mode, target, arguments, folder):
     first = sys.path[0] if sys.path else None
     ours = first is not None and os.path.abspath(first or ".") == folder
     main = types.ModuleType("__main__")
-    main.__builtins__ = __builtins__
+    main.__builtins__ = builtins
     if mode == "module":
         if ours:
             sys.path[0] = os.getcwd()
-        from importlib.util import find_spec
-
         spec = find_spec(target)
         if spec is not None and spec.submodule_search_locations:
             spec = find_spec(target + ".__main__")
@@ -241,10 +278,11 @@ def disguise(mode, target, arguments, folder):
     else:
         if ours:
             sys.path[0] = os.path.dirname(os.path.realpath(target))
-        main.__file__ = target
-        main.__spec__ = None
+        main.__file__ = os.path.abspath(target) if sys.version_info >= (3, 9) else target
+        main.__cached__ = None
+        main.__loader__ = SourceFileLoader("__main__", main.__file__)
     sys.modules["__main__"] = main
-    sys.argv[:] = [main.__file__] + arguments
+    sys.argv[:] = [main.__file__ if mode == "module" else target] + arguments
 
     def start():
         if mode == "module":
@@ -252,7 +290,7 @@ def disguise(mode, target, arguments, folder):
         else:
             try:
                 with open(target, "rb") as file:
-                    code = compile(file.read(), target, "exec", dont_inherit=True)
+                    code = compile(file.read(), main.__file__, "exec", dont_inherit=True)
             except OSError as error:
                 sys.exit("{}: can't open file {!r}: {}".format(sys.executable, target, error))
         exec(code, main.__dict__)

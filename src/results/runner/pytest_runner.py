@@ -10,22 +10,24 @@ workers, and ends the worker whose test is over its limit; with an order there a
 Python 3.5 and later, pytest 3 and later.
 """
 
-import os
-import signal
 import sys
-import types
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+HERE = __file__.rpartition("/")[0]
 
-# Executed and not imported: `sys.modules` does not know it.
-common = types.ModuleType("hallmark_runner.py")
-with open(os.path.join(HERE, "hallmark_runner.py"), "rb") as source:
+# Executed and not imported: `sys.modules` does not know it. It takes the nonce before it imports anything.
+common = type(sys)("hallmark_runner.py")
+with open(HERE + "/hallmark_runner.py", "rb") as source:
     exec(compile(source.read(), source.name, "exec"), common.__dict__)
+os = common.os
 text = common.text
+signal = common.signal
 
 
 class Workers:
     """The limit of a test in xdist's workers, which know nothing of us: a thread of the controller kills."""
+
+    # Before xdist 1.21 workers are called otherwise.
+    STARTS = ("worker_logstart", "slave_logstart")
 
     def __init__(self, limit):
         self.limit = limit
@@ -42,9 +44,8 @@ class Workers:
         self.pids[gateway.id] = channel.receive()
         channel.waitclose()
         session = config.pluginmanager.getplugin("dsession")
-        # Before 1.21 workers are called otherwise.
-        method = "worker_logstart" if hasattr(session, "worker_logstart") else "slave_logstart"
-        if self.thread is None and hasattr(session, method):
+        method = next((name for name in self.STARTS if hasattr(session, name)), None)
+        if self.thread is None and method is not None:
             original = getattr(session, method)
 
             def logstart(node, nodeid, location):
@@ -100,6 +101,30 @@ def plugin(pytest, stream, limit, counters, options):
         lines = text(longrepr).strip().splitlines() or [""]
         return lines[0][:common.MESSAGE]
 
+    def word(category, report):
+        """What a report counts as: by its outcome, since a suite may name categories of its own."""
+        outcome = getattr(report, "outcome", None)
+        when = getattr(report, "when", None)
+        if when is None or hasattr(report, "context") or outcome not in ("passed", "failed", "skipped"):
+            return text(category)
+        expected = hasattr(report, "wasxfail")
+        if outcome == "skipped":
+            return "xfailed" if expected else "skipped"
+        if outcome == "failed":
+            return "error" if when in ("setup", "teardown", "collect") else "failed"
+        if when != "call":
+            return ""
+        return "xpassed" if expected else "passed"
+
+    def disobeyed(config):
+        """The options that do not hold in this session."""
+        workers = config.pluginmanager.getplugin("dsession")
+        if workers is not None:
+            kept = any(hasattr(workers, name) for name in Workers.STARTS)
+        else:
+            kept = not any(getattr(config.option, name, False) for name in ("forked", "boxed"))
+        return [] if kept or not limit.seconds else ["test-timeout"]
+
     order = options["order"]
 
     class Recorder(object):
@@ -120,7 +145,7 @@ def plugin(pytest, stream, limit, counters, options):
         @pytest.hookimpl(tryfirst=True)
         def pytest_sessionstart(self, session):
             self.collecting = counters.begin()
-            stream.start(pytest=pytest.__version__)
+            stream.start(pytest=pytest.__version__, disobeyed=disobeyed(session.config))
 
         def pytest_collectreport(self, report):
             if report.failed:
@@ -234,14 +259,16 @@ def plugin(pytest, stream, limit, counters, options):
         def pytest_sessionfinish(self, session, exitstatus):
             reporter = session.config.pluginmanager.getplugin("terminalreporter")
             stats = getattr(reporter, "stats", None)
-            totals = None
+            totals, printed = None, None
             if stats is not None:
-                totals = {
-                    text(name): len([one for one in reports if getattr(one, "count_towards_summary", True)])
-                    for name, reports in stats.items()
-                    if name
-                }
-            stream.write("finish", exit=int(exitstatus), totals=totals)
+                totals, printed = {}, {}
+                for category, reports in stats.items():
+                    for one in reports if category else ():
+                        if getattr(one, "count_towards_summary", True):
+                            for counts, name in ((totals, word(category, one)), (printed, text(category))):
+                                counts[name] = counts.get(name, 0) + 1
+                totals.pop("", None)
+            stream.write("finish", exit=int(exitstatus), totals=totals, printed=printed)
 
     return Recorder()
 

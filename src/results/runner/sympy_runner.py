@@ -12,16 +12,15 @@ the lines: an order cannot be given, but a selection can.
 Python 3.5 and later, SymPy 0.7 and later.
 """
 
-import os
 import sys
-import types
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+HERE = __file__.rpartition("/")[0]
 
-# Executed and not imported: `sys.modules` does not know it.
-common = types.ModuleType("hallmark_runner.py")
-with open(os.path.join(HERE, "hallmark_runner.py"), "rb") as source:
+# Executed and not imported: `sys.modules` does not know it. It takes the nonce before it imports anything.
+common = type(sys)("hallmark_runner.py")
+with open(HERE + "/hallmark_runner.py", "rb") as source:
     exec(compile(source.read(), source.name, "exec"), common.__dict__)
+os = common.os
 text = common.text
 
 MODULES = ("sympy.testing.runtests", "sympy.utilities.runtests")

@@ -14,22 +14,22 @@ are no workers.
 Python 3.5 and later.
 """
 
-import os
 import sys
-import types
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+HERE = __file__.rpartition("/")[0]
 
-# Executed and not imported: `sys.modules` does not know it.
-common = types.ModuleType("hallmark_runner.py")
-with open(os.path.join(HERE, "hallmark_runner.py"), "rb") as source:
+# Executed and not imported: `sys.modules` does not know it. It takes the nonce before it imports anything.
+common = type(sys)("hallmark_runner.py")
+with open(HERE + "/hallmark_runner.py", "rb") as source:
     exec(compile(source.read(), source.name, "exec"), common.__dict__)
+os = common.os
 text = common.text
 
 
 def case(test):
-    """The test of a part of a test."""
-    return getattr(test, "test_case", None) or test
+    """The test of a part of a test. A test of its own may have a `test_case`, too."""
+    is_part = isinstance(test, sys.modules["unittest.case"]._SubTest)
+    return test.test_case if is_part else test
 
 
 def name(test):
@@ -76,11 +76,20 @@ class Session:
             else:
                 yield test
 
+    def release(self, suite):
+        """Lets go of the tests of a suite, as a run of it does."""
+        for index, test in enumerate(getattr(suite, "_tests", ())):
+            if isinstance(test, self.unittest.BaseTestSuite):
+                self.release(test)
+            if getattr(suite, "_cleanup", False):
+                suite._removeTestAtIndex(index)
+
     def run(self, original, runner, suite):
         """In the place of `TextTestRunner.run`."""
         if self.active or os.getpid() != self.owner:
             return original(runner, suite)
         self.active = True
+        had = vars(runner).get("_makeResult")
         try:
             # A suite of workers has the number of them.
             self.relayed = hasattr(suite, "processes")
@@ -89,6 +98,7 @@ class Session:
                 tests = list(self.tests(suite))
                 if order is not None:
                     tests, _ = common.arrange(tests, lambda test: str(test), order, self.options["only"])
+                    self.release(suite)
                     suite, self.relayed = self.unittest.TestSuite(tests), False
             else:
                 tests = [suite]
@@ -106,12 +116,18 @@ class Session:
                 return result
 
             runner._makeResult = make_result
+            # Suites let go of what ran: nobody else may hold it.
+            del tests
             result = original(runner, suite)
             for one in made[:1]:
                 self.finish(one)
             return result
         finally:
             self.active = False
+            if had is None:
+                vars(runner).pop("_makeResult", None)
+            else:
+                runner._makeResult = had
 
     def network(self, test, before):
         used = self.counters.since(before)
@@ -262,6 +278,7 @@ class Session:
         self.open = None
 
     def finish(self, result):
+        printed = {}
         for word, count in (
             ("run", result.testsRun),
             ("failed", len(result.failures)),
@@ -270,9 +287,10 @@ class Session:
             ("xfailed", len(result.expectedFailures)),
             ("xpassed", len(result.unexpectedSuccesses)),
         ):
+            printed[word] = count
             self.totals[word] = self.totals.get(word, 0) + count
         self.success = self.success and bool(result.wasSuccessful())
-        self.stream.write("finish", exit=0 if self.success else 1, totals=self.totals)
+        self.stream.write("finish", exit=0 if self.success else 1, totals=self.totals, printed=printed)
 
 
 def run():

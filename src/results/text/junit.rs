@@ -35,11 +35,16 @@ struct State {
     /// The test case that is open, and its outcome so far.
     case: Option<(Case, Outcome)>,
     totals: Option<Totals>,
+    /// Cases of pytest's that are a failed tear-down: it counts none where the test failed, too, two where it
+    /// passed, and older versions count one.
+    tear_downs: u64,
 }
 
 struct Case {
     id: String,
     is_module: bool,
+    is_pytest: bool,
+    is_tear_down: bool,
 }
 
 impl State {
@@ -85,14 +90,15 @@ impl State {
                 let class = attribute("classname").unwrap_or_default();
                 let is_pytest = self.suites.last().is_some_and(|suite| suite == "pytest");
                 let id = id_of(&class, &name, attribute("file").as_deref(), is_pytest);
-                let case = Case { id, is_module: is_pytest && class.is_empty() };
+                let is_module = is_pytest && class.is_empty();
+                let case = Case { id, is_module, is_pytest, is_tear_down: false };
                 self.case = Some((case, Outcome::Passed));
                 if empty {
                     self.end_case();
                 }
             }
             child => {
-                let Some((_, outcome)) = &mut self.case else { return };
+                let Some((case, outcome)) = &mut self.case else { return };
                 let text = |name: &str| attribute(name).unwrap_or_default();
                 let said = match child {
                     "failure" => Outcome::Failed,
@@ -101,6 +107,12 @@ impl State {
                     "skipped" => Outcome::Skipped,
                     _ => return,
                 };
+                let message = text("message");
+                case.is_tear_down |= case.is_pytest
+                    && said == Outcome::Error
+                    && ["failed on teardown", "test teardown failure"]
+                        .iter()
+                        .any(|start| message.starts_with(start));
                 *outcome = said.max(*outcome);
             }
         }
@@ -119,6 +131,7 @@ impl State {
     fn end_case(&mut self) {
         let Some((case, outcome)) = self.case.take() else { return };
         self.report.count("run", 1);
+        self.tear_downs += u64::from(case.is_tear_down && outcome == Outcome::Error);
         // An expected failure is written, and counted, as skipped.
         let word = if outcome == Outcome::Xfailed { "skipped" } else { outcome.as_str() };
         self.report.count(word, 1);
@@ -138,6 +151,12 @@ impl State {
         }
         // A document that broke off holds its totals at the start, and they are not met.
         if let Some(totals) = self.totals.take() {
+            let counted = self.report.counted.entry("run".to_owned()).or_default();
+            if let Some(run) = totals.get("run")
+                && run.abs_diff(*counted) <= self.tear_downs
+            {
+                *counted = *run;
+            }
             self.report.set_totals(totals);
         }
         self.report
@@ -201,6 +220,32 @@ mod tests {
         for (word, count) in report.totals.unwrap() {
             assert_eq!(report.counted[&word], count, "{word}");
         }
+    }
+
+    #[test]
+    fn a_tear_down_that_fails_is_counted_as_pytest_counts_it() {
+        let case = |name: &str, child: &str| {
+            format!("<testcase classname=\"test_a\" name=\"{name}\">{child}</testcase>")
+        };
+        let error = "<error message=\"failed on teardown with &quot;x&quot;\"/>";
+        let [one, two, three] = [
+            case("test_p", error),
+            case("test_f", "<failure/>") + &case("test_f", error),
+            case("test_s", "<error message=\"failed on setup with &quot;x&quot;\"/>"),
+        ];
+        for (cases, tests, counted) in [
+            // Passed and not: two; failed and failed again: one.
+            (&one, 2, 2),
+            (&two, 1, 1),
+            (&(one.clone() + &two), 3, 3),
+            (&three, 2, 1),
+            (&one, 3, 1),
+        ] {
+            let text = format!("<testsuite name=\"pytest\" tests=\"{tests}\">{cases}</testsuite>");
+            assert_eq!(parse(text.as_bytes()).counted["run"], counted, "{text}");
+        }
+        let report = parse(format!("<testsuite name=\"pytest\">{two}</testsuite>").as_bytes());
+        assert_eq!(report.tests["test_a.py::test_f"], Outcome::Failed);
     }
 
     #[test]

@@ -306,6 +306,7 @@ fn progress_of(line: &str) -> Option<(&str, Word, Option<&str>)> {
         .filter_map(|name| text.rfind(&format!(" {name}")).map(|at| (at, *name)))
         .max()?;
     let id = text[..at].trim_end();
+    let id = &id[..outside_brackets(id, " <- ").unwrap_or(id.len())];
     // Only a line that is one id and no sentence.
     if id.contains("::") && outside_brackets(id, " ").is_none() {
         result(id, word(name)?)
@@ -315,6 +316,8 @@ fn progress_of(line: &str) -> Option<(&str, Word, Option<&str>)> {
 }
 
 fn result(id: &str, word: Word) -> Option<(&str, Word, Option<&str>)> {
+    // `id <- file`, where a test is not defined in the file that it is collected from.
+    let id = &id[..outside_brackets(id, " <- ").unwrap_or(id.len())];
     let start = id.split("::").next().unwrap_or_default();
     if start.is_empty() || (!id.contains("::") && (!id.contains('.') || id.contains(' '))) {
         return None;
@@ -435,6 +438,25 @@ mod tests {
 
     fn expect(pairs: &[(&str, Outcome)]) -> Vec<(String, Outcome)> {
         pairs.iter().map(|(id, outcome)| ((*id).to_owned(), *outcome)).collect()
+    }
+
+    #[test]
+    fn the_file_of_a_definition_is_no_part_of_an_id() {
+        let text = b"test_i.py::T::test_x <- base.py PASSED   [ 20%]\n\
+            test_i.py::T::test_y[a <- b] FAILED   [ 40%]\n\
+            test_i.py::T::test_z <- ../lib/base.py SKIPPED (not <- here) [ 60%]\n\
+            [gw0] [ 80%] PASSED test_i.py::T::test_w <- base.py \n\
+            test_i.py::T::test_v <- base.py PASSEDnoise\n\
+            test_i.py::T::test_u <- base.py output\nPASSED\n";
+        let expected = [
+            ("test_i.py::T::test_u", Outcome::Passed),
+            ("test_i.py::T::test_v", Outcome::Passed),
+            ("test_i.py::T::test_w", Outcome::Passed),
+            ("test_i.py::T::test_x", Outcome::Passed),
+            ("test_i.py::T::test_y[a <- b]", Outcome::Failed),
+            ("test_i.py::T::test_z", Outcome::Skipped),
+        ];
+        assert_eq!(tests(text), expect(&expected));
     }
 
     #[test]

@@ -10,6 +10,8 @@
 //!
 //! The lines of the summary (`FAIL: test_b (module.Class)`) name what failed once more.
 
+use std::collections::BTreeSet;
+
 use super::super::Outcome;
 use super::lines::lines;
 use super::model::{TextReport, Totals};
@@ -34,6 +36,8 @@ struct Reader {
     last: Option<String>,
     after_bar: bool,
     ran: Option<u64>,
+    /// Tests of which a part was skipped: that is their result where they have no other.
+    skipped_parts: BTreeSet<String>,
 }
 
 impl Reader {
@@ -160,6 +164,8 @@ impl Reader {
         self.report.subtests = true;
         if matches!(outcome, Outcome::Failed | Outcome::Error) {
             self.report.add(id, outcome);
+        } else if outcome == Outcome::Skipped {
+            self.skipped_parts.insert(id.to_owned());
         }
     }
 
@@ -197,6 +203,13 @@ impl Reader {
 
     fn finish(mut self) -> TextReport {
         self.settle();
+        for id in std::mem::take(&mut self.skipped_parts) {
+            if !self.report.tests.contains_key(&id) {
+                self.report.unfinished.remove(&id);
+                self.report.add(&id, Outcome::Skipped);
+                self.report.count("run", 1);
+            }
+        }
         if let Some(totals) = &self.report.totals {
             // What skips a class or module whole has no line in some versions.
             let total = totals.get("skipped").copied().unwrap_or(0);
@@ -396,6 +409,23 @@ mod tests {
         assert_eq!(totals["run"], 3);
         assert!(report.collection_errors.contains("setUpClass (m.D)"));
         assert_eq!(report.tests.len(), 3);
+    }
+
+    #[test]
+    fn a_test_whose_parts_were_skipped_is_skipped() {
+        let text = "test_a (m.C) ... \n  test_a (m.C) (i=1) ... skipped 'no'\n\
+                    test_b (m.C) ... \n  test_b (m.C) (i=1) ... skipped 'no'\n  \
+                    test_b (m.C) (i=2) ... FAIL\ntest_c (m.C) ... skipped 'no'\n\
+                    \nRan 3 tests in 1s\n\nFAILED (failures=1, skipped=3)\n";
+        let report = parse(text.as_bytes());
+        let read: Vec<_> = report.tests.iter().map(|(id, one)| (id.as_str(), *one)).collect();
+        let expected = [
+            ("test_a (m.C)", Outcome::Skipped),
+            ("test_b (m.C)", Outcome::Failed),
+            ("test_c (m.C)", Outcome::Skipped),
+        ];
+        assert_eq!(read, expected);
+        assert!(!report.unfinished.contains("test_a (m.C)"));
     }
 
     #[test]

@@ -27,7 +27,7 @@ fn unittest(options: &Options, words: &[&str]) -> Option<Run> {
 
 impl Run {
     /// The id of a test as this Python prints it.
-    fn id(&self, name: &str, class: &str) -> String {
+    pub(super) fn id(&self, name: &str, class: &str) -> String {
         let version = self.report.python.as_deref().unwrap();
         let minor: u32 = version.split('.').nth(1).unwrap().parse().unwrap();
         if minor >= 11 { format!("{name} ({class}.{name})") } else { format!("{name} ({class})") }
