@@ -1,7 +1,7 @@
 //! The single checks of an audit.
 
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::finding::{Finding, Problem, Unchecked};
 use super::model::{EnvironmentEntry, ImageEntry, InstanceEntry, RunEntry, outcomes_digest};
@@ -10,7 +10,7 @@ use crate::image::{self, ImageDigests, Layer};
 use crate::results::text::text_report;
 use crate::results::{Source, read_report};
 use crate::spec::Parser;
-use crate::verify::{LogKind, LogRef, RunRecord, log_path, record_key};
+use crate::verify::{LogKind, LogRef, RunOutcome, RunRecord, disagreements, log_path, record_key};
 
 /// One check.
 pub(crate) enum Job<'a> {
@@ -226,6 +226,7 @@ fn check_run(answer: &mut Answer, place: &str, store: &Store, entry: &RunEntry, 
     let path = store.run_path(&entry.key).join("record.json");
     let whole = answer.file(&format!("{place}/record"), &path, entry.record, None);
     let mut report = None;
+    let mut printed = Vec::new();
     for kind in LogKind::ALL {
         let LogRef { sha256, size } = match kind {
             LogKind::Stdout => entry.stdout,
@@ -234,8 +235,12 @@ fn check_run(answer: &mut Answer, place: &str, store: &Store, entry: &RunEntry, 
         };
         let path = log_path(store, &entry.key, kind);
         let name = format!("{place}/{}", kind.file_name());
-        if answer.file(&name, &path, sha256, Some(size)) && kind == LogKind::Report {
-            report = fs_err::read(path).ok();
+        if answer.file(&name, &path, sha256, Some(size)) {
+            if kind == LogKind::Report {
+                report = fs_err::read(path).ok();
+            } else {
+                printed.push(path);
+            }
         }
     }
     if !whole {
@@ -248,15 +253,22 @@ fn check_run(answer: &mut Answer, place: &str, store: &Store, entry: &RunEntry, 
         Ok(record) => {
             answer.record = Some(record);
             if let Some(report) = report {
-                check_report(answer, place, parser, &report);
+                check_report(answer, place, parser, &report, &printed);
             }
         }
         Err(reason) => answer.found(&format!("{place}/record"), Problem::Unreadable { reason }),
     }
 }
 
-/// Reads the runner's stream again: it must say what the record says.
-fn check_report(answer: &mut Answer, place: &str, parser: Parser, stream: &[u8]) {
+/// Reads the runner's stream again: it must say what the record says, and hold against what was printed (where both
+/// logs are whole).
+fn check_report(
+    answer: &mut Answer,
+    place: &str,
+    parser: Parser,
+    stream: &[u8],
+    printed: &[PathBuf],
+) {
     let Some(record) = &answer.record else { return };
     answer.checks += 1;
     let place = format!("{place}/report");
@@ -270,6 +282,23 @@ fn check_report(answer: &mut Answer, place: &str, parser: Parser, stream: &[u8])
                 && report.tests.iter().all(|(id, one)| record.outcome_of(id) == one.outcome);
             if !same {
                 let what = "read again, the runner's stream gives other outcomes".to_owned();
+                answer.found(&place, Problem::Contradiction { what });
+                return;
+            }
+            let (RunOutcome::Completed, Some(status)) = (&record.outcome, record.status) else {
+                return;
+            };
+            let problem = match printed {
+                [stdout, stderr] => {
+                    match disagreements(&report, parser, [stdout, stderr], status) {
+                        Ok(problems) => problems.first().map(ToString::to_string),
+                        Err(error) => return answer.not_checked(&place, error),
+                    }
+                }
+                _ => report.faults.first().map(ToString::to_string),
+            };
+            if let Some(problem) = problem {
+                let what = format!("the record says completed, but read again, {problem}");
                 answer.found(&place, Problem::Contradiction { what });
             }
         }

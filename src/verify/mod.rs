@@ -42,6 +42,7 @@ pub use patch::{PatchedFile, patched_files, test_files};
 pub use plan::{RunPlan, record_key, run_key};
 pub use policy::{Policy, PolicyErrors, Remedy, policy_schema};
 pub use profile::{Axis, Clock, Cpu, Profile, Setting, TestOrder};
+pub(crate) use reading::disagreements;
 pub use record::{LogRef, PatchName, PatchRef, Phase, RECORD_VERSION, RunOutcome, RunRecord};
 pub use records::{LogKind, load, log_path};
 pub use verdict::{

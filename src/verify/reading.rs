@@ -76,13 +76,8 @@ fn outcome_of(log: &RunLog, plan: &RunPlan<'_>, report: &Report) -> Result<RunOu
     if !began {
         return Ok(RunOutcome::EnvError { reason: format!("{}: {}", ended(log), last(log)?) });
     }
-    let status = match log.status {
-        ExitStatus::Exited(code) => Some(code),
-        ExitStatus::Signaled(_) => None,
-    };
-    let (stdout, stderr) = (tail(&log.stdout, OUTPUT_TAIL)?, tail(&log.stderr, OUTPUT_TAIL)?);
-    let printed = Printed { stdout: &stdout, stderr: &stderr };
-    let problems = cross_check(report, plan.spec.test.parser, printed, status);
+    let problems =
+        disagreements(report, plan.spec.test.parser, [&log.stdout, &log.stderr], log.status)?;
     if !problems.is_empty() {
         return Ok(RunOutcome::ParserError { problems });
     }
@@ -99,6 +94,21 @@ fn outcome_of(log: &RunLog, plan: &RunPlan<'_>, report: &Report) -> Result<RunOu
         return Ok(RunOutcome::EnvError { reason });
     }
     Ok(RunOutcome::Completed)
+}
+
+/// What the sources of a run disagree about; its files are of standard output and standard error.
+pub(crate) fn disagreements(
+    report: &Report,
+    parser: Parser,
+    [stdout, stderr]: [&Path; 2],
+    status: ExitStatus,
+) -> Result<Vec<Disagreement>, Error> {
+    let status = match status {
+        ExitStatus::Exited(code) => Some(code),
+        ExitStatus::Signaled(_) => None,
+    };
+    let (stdout, stderr) = (tail(stdout, OUTPUT_TAIL)?, tail(stderr, OUTPUT_TAIL)?);
+    Ok(cross_check(report, parser, Printed { stdout: &stdout, stderr: &stderr }, status))
 }
 
 fn ended(log: &RunLog) -> String {

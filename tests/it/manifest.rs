@@ -11,7 +11,7 @@ use hallmark::manifest::{
     write,
 };
 use hallmark::spec::Spec;
-use hallmark::verify::{LogKind, Phase, Policy, RunRecord, derive_lists, log_path};
+use hallmark::verify::{LogKind, LogRef, Phase, Policy, RunRecord, derive_lists, log_path};
 
 use crate::verify::support::{Bench, adds, spec};
 
@@ -316,6 +316,25 @@ fn online_an_audit_does_not_believe_the_manifest() {
     assert_eq!(report.unchecked.len(), 1);
     assert_eq!(report.unchecked[0].place, format!("instances/{id}/files/s-1.tar.gz"));
     assert!(!report.passed());
+}
+
+#[test]
+fn online_an_audit_trusts_a_stream_no_more_than_the_run_did() {
+    let Some(mut made) = Made::new() else { return };
+    let key = made.runs[2].key;
+    let path = log_path(made.store(), &key, LogKind::Report);
+    let mut stream = fs_err::read(&path).unwrap();
+    stream.extend_from_slice(b"a line of somebody else\n");
+    fs_err::write(&path, &stream).unwrap();
+    // Every digest is right, and every outcome is the same.
+    made.runs[2].report = LogRef { sha256: Digest::of(&stream), size: stream.len() as u64 };
+    let record = serde_json::to_vec(&made.runs[2]).unwrap();
+    fs_err::write(made.store().run_path(&key).join("record.json"), record).unwrap();
+    let report = made.audit(&made.manifest());
+    assert_eq!(report.findings.len(), 1, "{:#?}", report.findings);
+    let finding = &report.findings[0];
+    assert_eq!(finding.place, "instances/owner__name-1/runs/post-0/report");
+    assert!(matches!(finding.problem, Problem::Contradiction { .. }), "{finding:?}");
 }
 
 #[test]
