@@ -8,6 +8,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::printer::Printer;
 use crate::base::progress::{Event, Outcome, Reporter, TaskId};
+use crate::report::visible;
 
 /// Stages whose start and end are not worth a plain line each: there are hundreds.
 const QUIET_STAGES: [&str; 2] = ["file", "wheel"];
@@ -40,7 +41,7 @@ impl Reporter for Bars {
                 };
                 bar.set_style(style.expect("the template is constant").progress_chars("=> "));
                 bar.set_prefix(stage);
-                bar.set_message(name);
+                bar.set_message(visible(&name).into_owned());
                 bar.enable_steady_tick(Duration::from_millis(200));
                 bars.insert(task, bar);
             }
@@ -83,15 +84,18 @@ fn finished(
         return None;
     }
     let seconds = elapsed.as_secs_f64();
-    let note = note.map(|note| format!("  {note}")).unwrap_or_default();
+    let note = note.map(|note| format!("  {}", visible(note))).unwrap_or_default();
     let end = if outcome == Outcome::Failed { "FAILED" } else { "" };
+    let name = visible(name);
     Some(format!("{stage:>12} {name} {seconds:.1} s{note} {end}").trim_end().to_owned())
 }
 
+/// Notes and warnings may quote a container's output, which shall not steer a terminal.
 fn warning(message: &str, hint: Option<&str>) -> String {
+    let message = message.split('\n').map(visible).collect::<Vec<_>>().join("\n");
     hint.map_or_else(
         || format!("warning: {message}"),
-        |hint| format!("warning: {message}\n   hint: {hint}"),
+        |hint| format!("warning: {message}\n   hint: {}", visible(hint)),
     )
 }
 
@@ -138,5 +142,19 @@ impl Reporter for JsonLines {
         if !matches!(event, Event::Advanced { .. }) {
             self.0.record("progress", &event);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_container_printed_steers_no_terminal() {
+        let second = Duration::from_secs(1);
+        let line = finished("run", "a\u{1b}[2J", Outcome::Failed, Some("x\u{1b}]0;t\u{7}"), second);
+        let text = line.unwrap() + &warning("w\r\u{1b}[1A", Some("h\u{9b}1m"));
+        assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
+        assert!(text.contains("FAILED") && text.contains("hint: h"), "{text:?}");
     }
 }
