@@ -124,7 +124,8 @@ pub fn cross_check(
     }
     let is_stream = report.source == Source::Stream;
     // A test that ran says where the report ended: what was cut from it would be missing, which never passes.
-    let is_cut_short = is_stream && report.python.is_some() && report.unfinished.is_empty();
+    // Where none ran the process broke in its collection, which no result hides.
+    let is_cut_short = is_stream && !report.tests.is_empty() && report.unfinished.is_empty();
     if is_cut_short
         && (status, report.process_exit) == (Some(0), None)
         && report.session_exit != Some(0)
@@ -167,10 +168,11 @@ pub fn cross_check(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::results::{Outcome, TestResult};
 
     fn cut_short() -> Report {
         Report {
-            python: Some("3.9.1".to_owned()),
+            tests: [("t.py::b".to_owned(), TestResult::new(Outcome::Passed))].into(),
             counted: Totals::from([("passed".to_owned(), 1), ("run".to_owned(), 1)]),
             ..Report::default()
         }
