@@ -71,9 +71,9 @@ impl Reader {
             if let Some(id) = id_at_end(before) {
                 self.settle();
                 if indented && before.trim_start() == id {
-                    self.part(id, status)
+                    self.part(id, status);
                 } else {
-                    self.result(id, status)
+                    self.result(id, status);
                 }
             } else if let Some(id) = named {
                 self.settle();
