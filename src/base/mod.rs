@@ -11,6 +11,7 @@ pub mod files;
 pub mod flock;
 mod owner;
 pub mod progress;
+mod remover;
 pub mod scratch;
 pub mod store;
 

@@ -3,24 +3,28 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
+use super::remover::Remover;
+
 /// How many folders are open at once, well below the usual limit of open files.
 const LEVELS: usize = 200;
 
-/// A folder that is removed when dropped, whatever came into it.
+/// A folder that is given up when dropped, whatever came into it: soon after, it is removed.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
+    remover: Arc<Remover>,
     kept: bool,
 }
 
 impl Scratch {
     /// Takes a folder over.
-    pub(super) fn new(folder: tempfile::TempDir) -> Self {
-        Self { path: folder.keep(), kept: false }
+    pub(super) fn new(folder: tempfile::TempDir, remover: &Arc<Remover>) -> Self {
+        Self { path: folder.keep(), remover: Arc::clone(remover), kept: false }
     }
 
     /// Where it is.
@@ -37,10 +41,8 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        if !self.kept
-            && let Err(error) = remove_tree(&self.path)
-        {
-            tracing::debug!(%error, "a scratch folder stays until the next sweep");
+        if !self.kept {
+            self.remover.remove(std::mem::take(&mut self.path));
         }
     }
 }
@@ -177,13 +179,15 @@ mod tests {
     #[test]
     fn trees_are_removed_however_deep() {
         let folder = tempfile::tempdir().unwrap();
-        let scratch = Scratch::new(tempfile::tempdir_in(folder.path()).unwrap());
+        let remover = Arc::default();
+        let scratch = Scratch::new(tempfile::tempdir_in(folder.path()).unwrap(), &remover);
         let path = scratch.path().to_owned();
         // More than a process may usually open; at 15,000 the standard library's way overflows a thread's stack.
         nest(&path, 3_000);
         fs_err::write(path.join(format!(".lifted-{}-0", std::process::id())), "").unwrap();
         fs_err::create_dir_all(path.join("a/b")).unwrap();
         drop(scratch);
+        remover.settle();
         assert!(fs_err::symlink_metadata(&path).is_err());
     }
 
@@ -205,7 +209,9 @@ mod tests {
     #[test]
     fn what_is_kept_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let path = Scratch::new(tempfile::tempdir_in(folder.path()).unwrap()).keep();
+        let remover = Arc::default();
+        let path = Scratch::new(tempfile::tempdir_in(folder.path()).unwrap(), &remover).keep();
+        remover.settle();
         assert!(path.is_dir());
     }
 }

@@ -16,11 +16,13 @@
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::files::{AtomicFile, VerifiedReader, write_atomic};
+use super::remover::Remover;
 use super::{Cancel, Digest, Error, HashingWriter, Owner, Scratch};
 use crate::base::flock::FileLock;
 
@@ -29,6 +31,7 @@ use crate::base::flock::FileLock;
 pub struct Store {
     root: PathBuf,
     scratch: PathBuf,
+    remover: Arc<Remover>,
 }
 
 impl Store {
@@ -38,7 +41,11 @@ impl Store {
             fs_err::create_dir_all(root.join(folder))?;
         }
         fs_err::create_dir_all(scratch)?;
-        Ok(Self { root: fs_err::canonicalize(root)?, scratch: fs_err::canonicalize(scratch)? })
+        Ok(Self {
+            root: fs_err::canonicalize(root)?,
+            scratch: fs_err::canonicalize(scratch)?,
+            remover: Arc::default(),
+        })
     }
 
     /// The store's folder.
@@ -51,12 +58,22 @@ impl Store {
         &self.scratch
     }
 
-    /// A fresh folder in scratch, removed when dropped. `purpose` is one word without a dash. The folder's
+    /// A fresh folder in scratch, given up when dropped. `purpose` is one word without a dash. The folder's
     /// name says whose it is, so that it is swept when this process is killed.
     pub fn scratch_dir(&self, purpose: &str) -> Result<Scratch, Error> {
         let prefix = format!("{purpose}-{}-", Owner::own()?);
         let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(&self.scratch)?;
-        Ok(Scratch::new(folder))
+        Ok(Scratch::new(folder, &self.remover))
+    }
+
+    /// Removes a tree of scratch, soon: at the latest when the last copy of this store is dropped.
+    pub fn give_up(&self, path: PathBuf) {
+        self.remover.remove(path);
+    }
+
+    /// Waits until everything given up so far is removed.
+    pub fn settle(&self) {
+        self.remover.settle();
     }
 
     /// Where the blob is, or would be.

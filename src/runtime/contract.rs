@@ -13,7 +13,8 @@ use crate::image::Layer;
 /// Runs commands in fresh containers.
 pub trait Runtime: Send + Sync {
     /// Runs `spec.argv` in a fresh container over `root` and waits for its end. Whatever happens, nothing of
-    /// the run is left: no process, mount, cgroup or network; of files, only what the log names.
+    /// the run is left: no process, mount, cgroup or network; of files, only what the log names (those in scratch go
+    /// soon after, see [`crate::base::Store::settle`]).
     ///
     /// A command that fails, is killed or times out is `Ok`; `Err` is always the runtime's own fault.
     /// Once `cancel` is set, the run is killed within a second and `Err(Cancelled)` returned.

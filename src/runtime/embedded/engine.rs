@@ -78,7 +78,7 @@ impl Embedded {
             message: format!("the seccomp filter does not compile: {error}"),
         })?;
         let hierarchy = Hierarchy::find().map_err(system("find the cgroups"))?;
-        let session = Session::create(store.scratch()).map_err(system("make a scratch folder"))?;
+        let session = Session::create(store).map_err(system("make a scratch folder"))?;
         let mut gaps = Vec::new();
         for (given, gap) in
             hierarchy.limits().into_iter().zip([Gap::MemoryLimit, Gap::PidsLimit, Gap::CpuLimit])

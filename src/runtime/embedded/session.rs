@@ -15,25 +15,26 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::base::Owner;
 use crate::base::scratch::remove_tree;
+use crate::base::{Owner, Store};
 
 const PREFIX: &str = "runtime-";
 
 /// Removed when dropped, but for upper dirs that were given away.
 pub(super) struct Session {
+    store: Store,
     folder: PathBuf,
     next: AtomicU64,
 }
 
 impl Session {
-    /// A fresh one in `scratch`.
-    pub(super) fn create(scratch: &Path) -> io::Result<Self> {
+    /// A fresh one in the store's scratch.
+    pub(super) fn create(store: &Store) -> io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let folder = scratch.join(format!("{PREFIX}{}-{number}", Owner::own()?));
+        let folder = store.scratch().join(format!("{PREFIX}{}-{number}", Owner::own()?));
         fs_err::create_dir(&folder)?;
-        let session = Self { folder, next: AtomicU64::new(1) };
+        let session = Self { store: store.clone(), folder, next: AtomicU64::new(1) };
         let skeleton = session.skeleton();
         fs_err::create_dir(&skeleton)?;
         let folders = ["/dev", "/proc", "/sys"].map(|path| (path, true));
@@ -51,12 +52,14 @@ impl Session {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let path = self.folder.join(format!("run-{number}"));
         fs_err::create_dir(&path)?;
-        Ok(RunFolder { path, kept: self.folder.join(format!("upper-{number}")) })
+        let kept = self.folder.join(format!("upper-{number}"));
+        Ok(RunFolder { store: self.store.clone(), path, kept })
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.store.settle();
         let removed = remove_tree(&self.skeleton()).and_then(|()| fs_err::remove_dir(&self.folder));
         if let Err(error) = removed {
             tracing::debug!(%error, "the scratch folder stays");
@@ -64,8 +67,9 @@ impl Drop for Session {
     }
 }
 
-/// The folder of one run, removed when dropped.
+/// The folder of one run, given up when dropped.
 pub(super) struct RunFolder {
+    store: Store,
     path: PathBuf,
     kept: PathBuf,
 }
@@ -97,9 +101,7 @@ impl RunFolder {
 
 impl Drop for RunFolder {
     fn drop(&mut self) {
-        if let Err(error) = remove_tree(&self.path) {
-            tracing::debug!(%error, "the folder of a run stays");
-        }
+        self.store.give_up(std::mem::take(&mut self.path));
     }
 }
 
@@ -156,12 +158,15 @@ mod tests {
 
     #[test]
     fn only_the_deads_scratch_is_swept() {
+        let folder = tempfile::tempdir().unwrap();
         let scratch = tempfile::tempdir().unwrap();
-        let session = Session::create(scratch.path()).unwrap();
+        let store = Store::open(folder.path(), scratch.path()).unwrap();
+        let session = Session::create(&store).unwrap();
         let run = session.run().unwrap();
         run.make("upper").unwrap();
         let kept = run.keep_upper().unwrap();
         drop(run);
+        store.settle();
         let own = Owner::own().unwrap().to_string();
         let namespace = own.split('-').next().unwrap();
         let dead = scratch.path().join(format!("runtime-{namespace}-4294967295-5-1/run-1/deep"));

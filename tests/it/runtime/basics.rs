@@ -26,6 +26,7 @@ fn a_command_runs_and_its_end_is_known() {
     let log = scaffold.run(&spec);
     assert_eq!(log.status, ExitStatus::Exited(127));
     assert!(stderr(&log).contains("cannot run no-such-program: "), "{}", stderr(&log));
+    scaffold.store.settle();
     assert_eq!(fs_err::read_dir(scaffold.store.scratch()).unwrap().count(), 1, "the skeleton");
 }
 

@@ -345,6 +345,7 @@ fn load_is_the_same_command_at_the_same_time() {
     assert!(log.success() && !log.gaps.contains(&Gap::Load), "{log:?} {}", stderr(&log));
     assert_eq!(stdout(&log), "text\n", "its own output alone");
     assert_eq!(reader.join().unwrap(), ["here"; 4]);
+    scaffold.store.settle();
     let left: Vec<_> = fs_err::read_dir(scaffold.store.scratch())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
