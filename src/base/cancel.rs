@@ -2,10 +2,15 @@
 //!
 //! Long waits poll it at least every 50 ms; loops check it between items.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use super::Error;
+
+/// How often a pending wait looks whether the end was asked for.
+const POLL: Duration = Duration::from_millis(50);
 
 /// Shared by clones; once set it stays set.
 #[derive(Debug, Clone, Default)]
@@ -35,5 +40,19 @@ impl Cancel {
     /// The flag itself, for signal handlers.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0)
+    }
+}
+
+/// Waits for `work`, but no longer than until the end is asked for. Needs a tokio runtime with timers.
+pub async fn until_cancelled<T>(
+    cancel: &Cancel,
+    work: impl Future<Output = T>,
+) -> Result<T, Error> {
+    let mut work = pin!(work);
+    loop {
+        match tokio::time::timeout(POLL, &mut work).await {
+            Ok(value) => return Ok(value),
+            Err(_) => cancel.check()?,
+        }
     }
 }

@@ -36,6 +36,7 @@ pub(crate) fn code_of(kind: Kind) -> u8 {
         Kind::Build => exit::BUILD_FAILED,
         Kind::Fetch => exit::FETCH_FAILED,
         Kind::Host => exit::HOST,
+        Kind::Daemon => exit::DAEMON,
         Kind::Check => exit::CHECK_FAILED,
         Kind::Interrupted => exit::INTERRUPTED,
         Kind::Internal => exit::INTERNAL,

@@ -14,6 +14,8 @@ pub const BUILD_FAILED: u8 = 4;
 pub const FETCH_FAILED: u8 = 5;
 /// The host cannot give what is needed: no user namespaces, disk full, store not writable.
 pub const HOST: u8 = 6;
+/// A container daemon cannot be reached, failed in the middle, or refused.
+pub const DAEMON: u8 = 7;
 /// Hallmark's own fault, or an unexpected failure of the system.
 pub const INTERNAL: u8 = 70;
 /// Interrupted by Ctrl-C; the same command goes on where it stopped.
@@ -29,5 +31,6 @@ Exit codes:
     4  a build step failed
     5  something could not be fetched, or hallmark is offline and it is not here
     6  the host cannot give what is needed (see `hallmark doctor`)
+    7  a container daemon cannot be reached, failed in the middle, or refused
    70  a fault of hallmark itself
   130  interrupted; the same command goes on where it stopped";

@@ -12,8 +12,9 @@ use reqwest::header::{self, HeaderMap, HeaderValue};
 use sha2::{Digest as _, Sha256};
 
 use super::pypi::Pages;
-use super::transfer::{Failure, Transport, until_cancelled};
+use super::transfer::{Failure, Transport};
 use super::{Address, Config, Error};
+use crate::base::cancel::until_cancelled;
 use crate::base::{Cancel, Digest};
 
 /// Tries when no connection comes about: a host that is not there should be said soon.

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 use std::error::Error as StdError;
-use std::pin::pin;
 use std::time::Duration;
 
 use reqwest::header::{self, HeaderMap, HeaderValue};
@@ -14,14 +13,12 @@ use reqwest::{Response, StatusCode};
 use super::address::Credentials;
 use super::certificates::base64;
 use super::{Address, Config, Error, Patience, Proxy};
+use crate::base::cancel::until_cancelled;
 use crate::base::clock::Stopwatch;
 use crate::base::{Cancel, clock};
 
 /// More than any archive needs; PyPI and Debian use at most two.
 const MOST_REDIRECTS: usize = 10;
-
-/// How often a pending wait looks whether the end was asked for.
-const CANCEL_POLL: Duration = Duration::from_millis(50);
 
 const USER_AGENT: &str = concat!("hallmark/", env!("CARGO_PKG_VERSION"));
 
@@ -290,20 +287,6 @@ fn retry_after(text: &str, now: jiff::Timestamp) -> Option<Duration> {
     let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
     // A date that has passed means now.
     Some(Duration::try_from(date.duration_since(now)).unwrap_or_default())
-}
-
-/// Waits for `work`, but no longer than until the end is asked for.
-pub(super) async fn until_cancelled<T>(
-    cancel: &Cancel,
-    work: impl Future<Output = T>,
-) -> Result<T, crate::base::Error> {
-    let mut work = pin!(work);
-    loop {
-        match tokio::time::timeout(CANCEL_POLL, &mut work).await {
-            Ok(value) => return Ok(value),
-            Err(_) => cancel.check()?,
-        }
-    }
 }
 
 #[cfg(test)]

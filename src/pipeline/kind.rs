@@ -2,6 +2,7 @@
 //! deep: a full disk is the host's fault wherever it is met.
 
 use super::Error;
+use crate::runtime::docker::DaemonError;
 use crate::{
     base, build, bundle, dataset, image, lock, manifest, net, report, resolve, runtime, spec,
     verify,
@@ -18,6 +19,8 @@ pub enum Kind {
     Fetch,
     /// The host cannot give what is needed.
     Host,
+    /// A container daemon cannot be reached, failed in the middle, or refused.
+    Daemon,
     /// A check said no.
     Check,
     /// The end was asked for.
@@ -133,10 +136,19 @@ fn of_image(error: &image::Error) -> Kind {
 
 fn of_runtime(error: &runtime::Error) -> Kind {
     match error {
+        runtime::Error::Daemon(error) => of_daemon(error),
         runtime::Error::Host { .. } => Kind::Host,
         runtime::Error::Base(error) => of_base(error),
         runtime::Error::System { source, .. } => of_io(source),
         _ => Kind::Internal,
+    }
+}
+
+fn of_daemon(error: &DaemonError) -> Kind {
+    match error {
+        DaemonError::Address { .. } => Kind::Input,
+        DaemonError::Base(error) => of_base(error),
+        _ => Kind::Daemon,
     }
 }
 

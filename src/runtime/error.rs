@@ -32,6 +32,9 @@ pub enum Error {
         /// Where it should be.
         path: PathBuf,
     },
+    /// A Docker daemon, or the way to it.
+    #[error(transparent)]
+    Daemon(#[from] super::docker::DaemonError),
     /// The launcher process died before it could say what the command did.
     #[error("the sandbox launcher failed: {message}")]
     Launcher {
@@ -45,6 +48,7 @@ impl Error {
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Host { hint, .. } => Some(hint),
+            Self::Daemon(error) => error.hint(),
             _ => None,
         }
     }

@@ -1,9 +1,10 @@
 //! Runs a command in an image: the trait [`Runtime`] and its implementations. `embedded` is ours and
-//! needs nothing installed; `fake` replays answers for tests of schedules.
+//! needs nothing installed; `docker` speaks with a daemon; `fake` replays answers for tests of schedules.
 //!
 //! Raw system calls and `unsafe` live in `embedded` alone.
 
 mod contract;
+pub mod docker;
 #[cfg(target_os = "linux")]
 pub mod embedded;
 mod error;

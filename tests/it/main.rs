@@ -7,6 +7,7 @@ mod build_python;
 mod bundle;
 mod cli;
 mod dataset;
+mod docker;
 mod flaky;
 mod image;
 mod layering;

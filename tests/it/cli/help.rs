@@ -59,6 +59,7 @@ fn the_help_lists_every_exit_code() {
             exit::BUILD_FAILED,
             exit::FETCH_FAILED,
             exit::HOST,
+            exit::DAEMON,
             exit::INTERNAL,
             exit::INTERRUPTED,
         ]

@@ -13,9 +13,11 @@
 //!
 //! Tests never work in these stores: they take a copy that shares the files.
 
+mod dockerd;
 mod full;
 mod stores;
 
+pub(crate) use dockerd::Dockerd;
 pub(crate) use full::{Full, INSTANCES};
 pub(crate) use stores::{copy, copy_store, shared_folder, shared_lock};
 
@@ -29,4 +31,16 @@ pub(crate) fn say_skipped(reason: &str) {
 #[expect(clippy::print_stderr, reason = "a long test says how far it is")]
 pub(crate) fn say(line: &str) {
     eprintln!("{line}");
+}
+
+/// Whether a program is installed.
+pub(crate) fn installed(program: &str) -> bool {
+    std::process::Command::new(program).arg("--version").output().is_ok()
+}
+
+/// Whether this is root, and outside of any user namespace.
+pub(crate) fn is_real_root() -> bool {
+    rustix::process::geteuid().is_root()
+        && fs_err::read_to_string("/proc/self/uid_map")
+            .is_ok_and(|map| map.split_whitespace().eq(["0", "0", "4294967295"]))
 }

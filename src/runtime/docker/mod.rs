@@ -1,0 +1,5 @@
+//! Docker Engine, and what speaks its API: the connection, and images sent into it.
+
+mod engine;
+
+pub use engine::{ApiVersion, Daemon, DaemonError, Endpoint, Engine, Product};

@@ -1,0 +1,124 @@
+//! A Docker daemon of the tests' own: its socket, data and state lie in one folder, it has no bridge and touches no
+//! packet filter.
+//!
+//! A small shell holds it: when the pipe to that shell closes, by `drop` or since the test process died in whatever way, the
+//! shell stops the daemon, waits for its end and removes the folder.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use hallmark::base::clock::Stopwatch;
+
+use super::{installed, is_real_root, say_skipped};
+
+/// `$1` is the folder; the rest is added to the daemon's arguments.
+const KEEPER: &str = r#"
+folder=$1; shift
+trap : HUP INT TERM
+dockerd --host "unix://$folder/d.sock" --data-root "$folder/data" --exec-root "$folder/exec" \
+    --pidfile "$folder/d.pid" --bridge=none --iptables=false "$@" </dev/null >"$folder/log" 2>&1 &
+cat >/dev/null
+kill -TERM $! 2>/dev/null
+wait $!
+# What a daemon leaves mounted that was killed.
+grep -F " $folder/" /proc/self/mounts | cut -d' ' -f2 | sort -r | xargs -r umount -l
+rm -rf "$folder"
+"#;
+
+/// A healthy daemon needs a second or two; a machine under load, longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Stopped and removed when dropped.
+pub(crate) struct Dockerd {
+    folder: PathBuf,
+    keeper: Child,
+}
+
+impl Dockerd {
+    /// The one of this test process. `None`, and a word about it, where the host cannot have one.
+    pub(crate) fn shared() -> Option<&'static Self> {
+        static SHARED: OnceLock<Option<Dockerd>> = OnceLock::new();
+        SHARED.get_or_init(|| Self::start(&[])).as_ref().or_else(|| {
+            say_skipped("there is no Docker daemon: it needs root and Debian's package docker.io");
+            None
+        })
+    }
+
+    /// One of the test's own, for tests that maltreat it.
+    pub(crate) fn start(arguments: &[&str]) -> Option<Self> {
+        if !is_real_root() || !installed("dockerd") || !installed("docker") {
+            return None;
+        }
+        // A socket's path may have 107 bytes: the target folder's may be longer.
+        let folder = tempfile::Builder::new().prefix("hallmark-dockerd-").tempdir().unwrap().keep();
+        Some(Self::start_in(folder, arguments))
+    }
+
+    /// The same in a folder that the test made. It is removed at the end.
+    pub(crate) fn start_in(folder: PathBuf, arguments: &[&str]) -> Self {
+        use std::os::unix::process::CommandExt as _;
+        let keeper = Command::new("sh")
+            .args(["-c", KEEPER, "keeper"])
+            .arg(&folder)
+            .args(arguments)
+            // Ctrl-C is for the tests; the keeper sees their end.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let dockerd = Self { folder, keeper };
+        let watch = Stopwatch::start();
+        while !dockerd.docker(&["version"]).status.success() {
+            assert!(watch.elapsed() < PATIENCE, "no daemon came: {}", dockerd.log());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        dockerd
+    }
+
+    /// Its address, as `DOCKER_HOST` takes it.
+    pub(crate) fn host(&self) -> String {
+        format!("unix://{}", self.socket().display())
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.join("d.sock")
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        fs_err::read_to_string(self.folder.join("d.pid")).unwrap().trim().parse().unwrap()
+    }
+
+    /// What it logged.
+    pub(crate) fn log(&self) -> String {
+        fs_err::read_to_string(self.folder.join("log")).unwrap_or_default()
+    }
+
+    /// Docker's own client, asking this daemon.
+    pub(crate) fn docker(&self, arguments: &[&str]) -> Output {
+        Command::new("docker")
+            .arg("--host")
+            .arg(self.host())
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap()
+    }
+
+    /// The same; it must succeed. Its output, trimmed.
+    pub(crate) fn ask(&self, arguments: &[&str]) -> String {
+        let output = self.docker(arguments);
+        assert!(output.status.success(), "docker {arguments:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    }
+}
+
+impl Drop for Dockerd {
+    fn drop(&mut self) {
+        drop(self.keeper.stdin.take());
+        let _ = self.keeper.wait();
+    }
+}
