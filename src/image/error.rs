@@ -67,6 +67,22 @@ pub enum Error {
         /// The name.
         name: String,
     },
+    /// A pattern of image names that cannot work.
+    #[error("`{template}` is no pattern of image names: {problem}")]
+    Template {
+        /// The pattern.
+        template: String,
+        /// Why not.
+        problem: String,
+    },
+    /// A name that no daemon or registry takes.
+    #[error("`{name}` cannot name an image in a daemon or a registry: {problem}")]
+    Reference {
+        /// The name.
+        name: String,
+        /// Why not.
+        problem: String,
+    },
     /// A folder that should become an OCI layout holds something else.
     #[error("{} is not empty and not an OCI layout", path.display())]
     NotALayout {
@@ -173,6 +189,12 @@ impl Error {
             Self::Tree { problem: Problem::ReservedName, .. } => Some("rename the file"),
             Self::MissingLayer { .. } => Some("build the image again, or load it"),
             Self::Name { .. } => Some("write `--` where a name has `__`"),
+            Self::Template { .. } => {
+                Some("write a name with {id} or {id_1776} in it, and {arch} where wanted")
+            }
+            Self::Reference { .. } => {
+                Some("names have lower-case letters and digits, parted by `.`, `_`, `__` or dashes, and `/`")
+            }
             _ => None,
         }
     }

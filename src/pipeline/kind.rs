@@ -129,6 +129,7 @@ fn of_bundle(error: &bundle::Error) -> Kind {
 fn of_image(error: &image::Error) -> Kind {
     match error {
         image::Error::Base(error) => of_base(error),
+        image::Error::Template { .. } | image::Error::Reference { .. } => Kind::Input,
         error if error.is_disk_full() => Kind::Host,
         _ => Kind::Internal,
     }
