@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use serde_json::json;
 
 use super::step::cached_layer;
-use super::{Error, command, deb};
+use super::{Error, command, deb, labels};
 use crate::base::{Cancel, Store, canon, clock};
 use crate::image::{self, Image, ImageConfig, Layer, PackRules};
 use crate::lock::{BaseLock, Deb};
@@ -53,20 +53,24 @@ pub fn base(bench: Workbench<'_>, lock: &BaseLock) -> Result<Image, Error> {
         key: canon::digest(&inputs)?,
         arch: lock.arch,
         layers: vec![layer],
-        config: config(),
+        config: config(lock)?,
         created: lock.as_of.as_second(),
     })
 }
 
-fn config() -> ImageConfig {
+fn config(lock: &BaseLock) -> Result<ImageConfig, Error> {
     let env = [
         ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
         ("LANG", "C.UTF-8"),
     ];
-    ImageConfig {
+    Ok(ImageConfig {
         env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
-        ..ImageConfig::default()
-    }
+        working_dir: String::new(),
+        // Stated, since some orchestrators refuse an image that does not say it.
+        user: "0:0".to_owned(),
+        command: vec!["/bin/bash".to_owned()],
+        labels: labels::of_base(lock)?,
+    })
 }
 
 fn make(bench: Workbench<'_>, lock: &BaseLock) -> Result<Layer, Error> {

@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::distribution::{Distribution, EPOCH, trees};
 use super::plan::LayerPlan;
 use super::step::cached_layer;
-use super::{Error, pyc, sdist, union};
+use super::{Error, labels, pyc, sdist, union};
 use crate::base::canon;
-use crate::image::{Image, Layer, PackRules, commit_tree};
+use crate::image::{Image, ImageConfig, Layer, PackRules, commit_tree};
 use crate::lock::{BuiltWheel, EnvLock};
 use crate::resolve::python::{Interpreter, Scheme};
 use crate::runtime::Workbench;
@@ -80,8 +80,16 @@ pub fn env_with_plan(
     // Not made of the layers: how they are cut is the plan's business.
     distributions.sort();
     let compiler = pyc::Compiler::of(&interpreter);
-    let inputs = (&interpreter.scheme, compiler, &distributions, &image.config);
+    // Labels say what is in the key already, and no step hangs on the rest.
+    let config = ImageConfig {
+        env: image.config.env.clone(),
+        working_dir: image.config.working_dir.clone(),
+        ..ImageConfig::default()
+    };
+    let inputs = (&interpreter.scheme, compiler, &distributions, &config);
     image.key = canon::digest(&("env", 1, base.key, inputs))?;
+    let lock = EnvLock { built: built.clone(), ..lock.clone() };
+    labels::add_env(&mut image.config.labels, spec, &lock)?;
     Ok(EnvBuild { image, built })
 }
 

@@ -6,12 +6,13 @@ use std::path::Path;
 use super::inside::inside;
 use super::repository::{repository, testbed_rules};
 use super::step::cached_layer;
-use super::{Error, command, offline};
+use super::{Error, command, compat, labels, offline};
 use crate::bundle::history::History;
 use crate::dataset::Instance;
 use crate::image::{self, Image};
+use crate::resolve::python::Interpreter;
 use crate::runtime::{Root, Workbench};
-use crate::spec::Spec;
+use crate::spec::{Compat, Spec};
 
 const STEP: &str = "install/2";
 
@@ -30,18 +31,26 @@ pub fn instance(
 ) -> Result<Image, Error> {
     let mut image = repository(bench, env, instance, history)?;
     image.config.working_dir = "/testbed".to_owned();
+    labels::add_instance(&mut image.config.labels, instance)?;
     let commands: Vec<&String> =
         spec.commands.pre_install.iter().chain(&spec.commands.install).collect();
-    if commands.is_empty() {
-        return Ok(image);
+    if !commands.is_empty() {
+        let inputs = serde_json::json!({
+            "step": STEP, "repository": image.key, "commands": commands, "env": image.config.env,
+        });
+        let layer = cached_layer(bench, "install", instance.id.as_str(), &inputs, |_| {
+            install(bench, &image, instance, &commands)
+        })?;
+        image = image.with_layer(layer, &inputs)?;
     }
-    let inputs = serde_json::json!({
-        "step": STEP, "repository": image.key, "commands": commands, "env": image.config.env,
-    });
-    let layer = cached_layer(bench, "install", instance.id.as_str(), &inputs, |_| {
-        install(bench, &image, instance, &commands)
-    })?;
-    Ok(image.with_layer(layer, &inputs)?)
+    match spec.compat {
+        Compat::None => Ok(image),
+        // On top, so that asking for it builds nothing else again.
+        Compat::Swebench => {
+            let interpreter = Interpreter::of(bench, env)?;
+            compat::swebench(bench, &image, &interpreter.scheme)
+        }
+    }
 }
 
 fn install(

@@ -2,6 +2,7 @@
 
 mod base;
 mod command;
+mod compat;
 mod deb;
 mod debs;
 mod distribution;
@@ -10,9 +11,11 @@ mod env;
 mod error;
 mod faketime;
 mod git_index;
+mod head;
 mod history;
 mod inside;
 mod instance;
+mod labels;
 mod leaks;
 mod metadata;
 mod offline;
@@ -30,6 +33,7 @@ pub use debs::system_packages;
 pub use env::{EnvBuild, env, env_with_plan};
 pub use error::Error;
 pub use faketime::faketime;
+pub use head::head_commit;
 pub use instance::instance;
 pub use leaks::{Leak, leaks};
 pub use patches::{GoldFile, Patches, patches};

@@ -30,7 +30,14 @@ pub struct ImageConfig {
     pub env: BTreeMap<String, String>,
     /// Working directory; empty means `/`.
     pub working_dir: String,
-    /// Labels: spec, lock and instance digests; never a tool version or a time.
+    /// User and group, by number; empty means that the image does not say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub user: String,
+    /// What a container runs that is told nothing else. There is never an entry point: it would take the commands of the field's
+    /// harnesses as arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub command: Vec<String>,
+    /// Labels: spec, lock and instance digests; never a tool version or a time. No part of any key.
     pub labels: BTreeMap<String, String>,
 }
 

@@ -36,6 +36,12 @@ pub fn config_json(image: &Image) -> Result<Vec<u8>, Error> {
     let seconds = image.created;
     let created = jiff::Timestamp::from_second(seconds).map_err(|_| Error::Date { seconds })?;
     let mut config = Config::default();
+    if !image.config.user.is_empty() {
+        config.set_user(Some(image.config.user.clone()));
+    }
+    if !image.config.command.is_empty() {
+        config.set_cmd(Some(image.config.command.clone()));
+    }
     let variables = image.config.env.iter().map(|(name, value)| format!("{name}={value}"));
     config.set_env(Some(variables.collect()));
     if !image.config.working_dir.is_empty() {
@@ -126,6 +132,8 @@ mod tests {
             config: ImageConfig {
                 env: [pair("PATH", "/bin"), pair("A", "b")].into(),
                 working_dir: "/testbed".to_owned(),
+                user: "0:0".to_owned(),
+                command: vec!["/bin/bash".to_owned()],
                 labels: [pair("z", "1"), pair("a", "2")].into(),
             },
             created: 315_532_800,
@@ -137,7 +145,7 @@ mod tests {
         let config = config_json(&image()).unwrap();
         let layer = Digest::of("layer");
         let expected = format!(
-            r#"{{"architecture":"amd64","config":{{"Env":["A=b","PATH=/bin"],"Labels":{{"a":"2","z":"1"}},"WorkingDir":"/testbed"}},"created":"1980-01-01T00:00:00Z","os":"linux","rootfs":{{"diff_ids":["{layer}"],"type":"layers"}}}}"#
+            r#"{{"architecture":"amd64","config":{{"Cmd":["/bin/bash"],"Env":["A=b","PATH=/bin"],"Labels":{{"a":"2","z":"1"}},"User":"0:0","WorkingDir":"/testbed"}},"created":"1980-01-01T00:00:00Z","os":"linux","rootfs":{{"diff_ids":["{layer}"],"type":"layers"}}}}"#
         );
         assert_eq!(String::from_utf8(config.clone()).unwrap(), expected);
         let blob = Blob {

@@ -33,7 +33,7 @@ pub use error::{Error, SpecError, SpecErrors};
 pub use inherit::SpecFile;
 pub use load::{load, load_all, load_base};
 pub use model::{
-    BaseDefinition, Commands, Dependencies, Interpreter, PackageDate, Parser, RunLimits, Setup,
+    BaseDefinition, Commands, Compat, Dependencies, Interpreter, PackageDate, Parser, RunLimits, Setup,
     Spec, Test, TestFiles,
 };
 pub use names::{is_file_name, normalize_package_name};

@@ -33,6 +33,29 @@ pub struct Spec {
     pub env: BTreeMap<String, String>,
     /// Limits of a run.
     pub limits: RunLimits,
+    /// Whose paths and commands the image answers to besides its own.
+    #[serde(skip_serializing_if = "Compat::is_none")]
+    pub compat: Compat,
+}
+
+/// Paths and commands of other people's images.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compat {
+    /// Nobody's.
+    #[default]
+    None,
+    /// Those of SWE-bench's images: `/opt/miniconda3` and `conda activate testbed`.
+    Swebench,
+}
+
+impl Compat {
+    /// Whether the image has its own paths and commands only.
+    pub fn is_none(&self) -> bool {
+        *self == Self::None
+    }
 }
 
 /// Where the metadata of the project comes from.

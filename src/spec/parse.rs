@@ -102,6 +102,7 @@ impl<'f> Checks<'_, 'f> {
             test: test?,
             env,
             limits,
+            compat: raw.compat.map(|compat| compat.value).unwrap_or_default(),
         })
     }
 }

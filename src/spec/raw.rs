@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use toml::de::DeValue;
 
-use super::model::Parser;
+use super::model::{Compat, Parser};
 use super::reader::{Located, Place, Raw, Reader, raw_table};
 use super::units;
 
@@ -39,6 +39,8 @@ raw_table! {
         env = "env": BTreeMap<String, Located<String>>,
         /// Limits of a run.
         limits = "limits": RawLimits,
+        /// Whose paths and commands the image answers to besides its own: `swebench`, or `none` (the default).
+        compat = "compat": Compat,
     }
 }
 
@@ -265,6 +267,21 @@ impl Raw for Parser {
             reader.fault(place, message, hint);
         }
         found
+    }
+}
+
+impl Raw for Compat {
+    fn read(value: &DeValue<'_>, place: &Place, reader: &mut Reader<'_>) -> Option<Self> {
+        let word = String::read(value, place, reader)?;
+        match word.as_str() {
+            "none" => Some(Self::None),
+            "swebench" => Some(Self::Swebench),
+            _ => {
+                let hint = "write \"swebench\" for `/opt/miniconda3` and `conda activate testbed`, or \"none\"";
+                reader.fault(place, format!("images know no {word:?}"), hint);
+                None
+            }
+        }
     }
 }
 

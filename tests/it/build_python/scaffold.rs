@@ -13,7 +13,7 @@ use hallmark::resolve::debian::lock_base;
 use hallmark::runtime::embedded::Embedded;
 use hallmark::runtime::{Network, Root, RunSpec, Runtime as _, Workbench};
 use hallmark::spec::{
-    BaseDefinition, Commands, Dependencies, Interpreter, Parser, RunLimits, Setup, Spec, Test,
+    BaseDefinition, Commands, Compat, Dependencies, Interpreter, Parser, RunLimits, Setup, Spec, Test,
     TestFiles,
 };
 use sha2::Digest as _;
@@ -341,6 +341,7 @@ pub(super) fn spec_of(requirements: &[&str], date: &str) -> Spec {
             timeout: 60.0,
             test_timeout: 60.0,
         },
+        compat: Compat::None,
     }
 }
 

@@ -20,6 +20,7 @@ fn image(layers: &[Layer]) -> Image {
             env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
             working_dir: "/testbed".to_owned(),
             labels: [("org.example.spec".to_owned(), "x".to_owned())].into(),
+            ..ImageConfig::default()
         },
         created: 1_000_000_000,
     }

@@ -13,7 +13,7 @@ use hallmark::dataset::InstanceId;
 use hallmark::image::{self, Image, ImageConfig, PackRules};
 use hallmark::runtime::Workbench;
 use hallmark::runtime::embedded::Embedded;
-use hallmark::spec::{Commands, Dependencies, Parser, RunLimits, Setup, Spec, Test, TestFiles};
+use hallmark::spec::{Commands, Compat, Dependencies, Parser, RunLimits, Setup, Spec, Test, TestFiles};
 use hallmark::verify::conditions::Tools;
 use hallmark::verify::{Phase, Profile, RunPlan, RunRecord, execute};
 
@@ -85,7 +85,7 @@ impl Bench {
                 .map(|(name, value)| (name.to_owned(), value.to_owned()))
                 .into(),
             working_dir: "/testbed".to_owned(),
-            labels: BTreeMap::new(),
+            ..ImageConfig::default()
         };
         let image = Image {
             key: Digest::of("instance"),
@@ -238,6 +238,7 @@ pub(crate) fn spec() -> Spec {
             timeout: 120.0,
             test_timeout: 60.0,
         },
+        compat: Compat::None,
     }
 }
 
