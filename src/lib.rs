@@ -30,6 +30,7 @@ pub mod build;
 pub mod results;
 pub mod verify;
 pub mod manifest;
+pub mod export;
 pub mod report;
 pub mod pipeline;
 pub mod cli;

@@ -7,13 +7,31 @@ use super::exit;
 use super::gold::Gold;
 use super::session::{Session, report_failures};
 use super::settings::Settings;
+use super::swebench;
 use crate::base::files::write_atomic;
 use crate::manifest;
 use crate::pipeline::{self, Locks};
 
 /// Write the images of a split as an OCI layout, and its evaluation manifest beside it
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    format: Option<Format>,
+    #[command(flatten)]
+    images: Option<Images>,
+}
+
+/// Other people's formats.
+#[derive(Debug, clap::Subcommand)]
+enum Format {
+    Swebench(swebench::Args),
+}
+
+#[derive(Debug, clap::Args)]
+// By itself the group would hold no argument, since others are flattened into it, and would never be there.
+#[group(id = "images", args = ["output"])]
+struct Images {
     #[command(flatten)]
     selection: Selection,
     /// Folder to write: `oci/` (the layout) and `manifest.json`
@@ -23,6 +41,14 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
+    match (&args.format, &args.images) {
+        (Some(Format::Swebench(args)), _) => swebench::run(args, settings),
+        (None, Some(images)) => write_images(images, settings),
+        (None, None) => unreachable!("clap asks for the one or the other"),
+    }
+}
+
+fn write_images(args: &Images, settings: &Settings) -> anyhow::Result<u8> {
     let session = Session::open(settings)?;
     let board = session.board(&args.selection)?;
     let pipeline = session.pipeline(Locks::Demand);

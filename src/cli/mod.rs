@@ -21,6 +21,7 @@ mod run;
 mod session;
 mod settings;
 mod size;
+mod swebench;
 mod table;
 mod verify;
 

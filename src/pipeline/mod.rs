@@ -14,6 +14,7 @@ mod outcome;
 mod project;
 mod series;
 mod stages;
+mod swebench;
 
 pub use board::Board;
 pub use climb::Verification;
@@ -25,3 +26,4 @@ pub use outcome::{Collected, Done, InstanceVerdict};
 pub use project::Project;
 pub use series::{Sample, Series};
 pub use stages::{Locks, Pipeline};
+pub use swebench::SwebenchRows;

@@ -117,28 +117,22 @@ impl RunPlan<'_> {
 
     /// The test command with its files, before instrumentation.
     pub(crate) fn command(&self) -> Result<Vec<String>, Error> {
-        let mut command = self.spec.test.command.clone();
-        let files = match &self.spec.test.files {
-            TestFiles::All => Vec::new(),
-            TestFiles::Listed { paths } => paths.clone(),
-            TestFiles::TestPatch => {
-                let files = test_files(self.test_patch);
-                if files.is_empty() {
-                    return Err(Error::NoTestFiles { instance: self.instance.to_string() });
-                }
-                files
-            }
-        };
-        // A file is never taken for an option.
-        command.extend(
-            files.into_iter().map(
-                |file| {
-                    if file.starts_with('-') { format!("./{file}") } else { file }
-                },
-            ),
-        );
-        Ok(command)
+        let files = file_arguments(self.spec, self.test_patch)
+            .ok_or_else(|| Error::NoTestFiles { instance: self.instance.to_string() })?;
+        Ok(self.spec.test.command.iter().cloned().chain(files).collect())
     }
+}
+
+/// The test files that a spec's command is given; `None` where the test patch leaves none.
+pub fn file_arguments(spec: &Spec, test_patch: &[u8]) -> Option<Vec<String>> {
+    let files = match &spec.test.files {
+        TestFiles::All => return Some(Vec::new()),
+        TestFiles::Listed { paths } => paths.clone(),
+        TestFiles::TestPatch => test_files(test_patch),
+    };
+    // A file is never taken for an option.
+    let file = |file: String| if file.starts_with('-') { format!("./{file}") } else { file };
+    (!files.is_empty()).then(|| files.into_iter().map(file).collect())
 }
 
 /// The key of a run: the digest of all that it depends on.
