@@ -4,7 +4,7 @@ use hallmark::cli::exit;
 
 use super::context::{TestContext, snapshot};
 
-const VERBS: [&[&str]; 16] = [
+const VERBS: [&[&str]; 17] = [
     &[],
     &["run"],
     &["lock"],
@@ -17,6 +17,7 @@ const VERBS: [&[&str]; 16] = [
     &["collect"],
     &["verify"],
     &["export"],
+    &["export", "swebench"],
     &["audit"],
     &["report"],
     &["doctor"],
