@@ -54,6 +54,13 @@ impl Address {
         Self(Arc::new(url))
     }
 
+    /// The same address with these pairs at the end of its query.
+    pub(super) fn with_query(&self, pairs: &[(&str, &str)]) -> Self {
+        let mut url = Url::clone(&self.0);
+        url.query_pairs_mut().extend_pairs(pairs);
+        Self(Arc::new(url))
+    }
+
     /// What `reference` means on the page at this address.
     pub(super) fn resolve(&self, reference: &str) -> Result<Self, &'static str> {
         let mut url = self.0.join(reference).map_err(|_| "not an address")?;

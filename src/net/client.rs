@@ -12,7 +12,8 @@ use reqwest::header::{self, HeaderMap, HeaderValue};
 use sha2::{Digest as _, Sha256};
 
 use super::pypi::Pages;
-use super::transfer::{Failure, Transport};
+use super::registry::{Access, Means, Visit};
+use super::transfer::{Call, Failure, Transport, refusal};
 use super::{Address, Config, Error};
 use crate::base::cancel::until_cancelled;
 use crate::base::{Cancel, Digest};
@@ -46,6 +47,7 @@ struct Shared {
     /// Servers that could not be reached: they get one try only, until one succeeds.
     down: Mutex<BTreeSet<String>>,
     pages: Pages,
+    access: Access,
 }
 
 impl Drop for Shared {
@@ -67,10 +69,17 @@ struct Partial<W> {
 }
 
 /// What a download must be.
-struct Promise<'a> {
-    name: &'a str,
-    digest: Digest,
-    size: Option<u64>,
+pub(super) struct Promise<'a> {
+    pub(super) name: &'a str,
+    pub(super) digest: Digest,
+    pub(super) size: Option<u64>,
+}
+
+/// Where a download may come from.
+pub(super) struct Opener<'a> {
+    pub(super) address: &'a Address,
+    /// How to come in, where it is a registry.
+    pub(super) visit: Option<Visit<'a>>,
 }
 
 impl Client {
@@ -89,6 +98,7 @@ impl Client {
             runtime: Some(runtime),
             down: Mutex::default(),
             pages: Pages::default(),
+            access: Access::default(),
         };
         Ok(Self { shared: Arc::new(shared), cancel: cancel.clone() })
     }
@@ -106,6 +116,18 @@ impl Client {
 
     pub(super) fn pages(&self) -> &Pages {
         &self.shared.pages
+    }
+
+    pub(super) fn access(&self) -> &Access {
+        &self.shared.access
+    }
+
+    pub(super) fn means(&self) -> Means<'_> {
+        Means {
+            transport: &self.shared.transport,
+            config: &self.shared.config,
+            cancel: &self.cancel,
+        }
     }
 
     /// Reads a whole answer of at most `max_size` decoded bytes.
@@ -175,32 +197,61 @@ impl Client {
         mut open: impl FnMut() -> Result<W, crate::base::Error>,
     ) -> Result<W, Error> {
         let promise = Promise { name, digest: sha256, size };
+        let openers: Vec<Opener<'_>> =
+            candidates.iter().map(|address| Opener { address, visit: None }).collect();
+        self.download_with(&openers, &promise, &mut open)
+    }
+
+    pub(super) fn download_with<W: Write>(
+        &self,
+        openers: &[Opener<'_>],
+        promise: &Promise<'_>,
+        open: &mut impl FnMut() -> Result<W, crate::base::Error>,
+    ) -> Result<W, Error> {
         let mut failures = Vec::new();
-        for address in candidates {
-            self.demand_network(name, address)?;
-            match self.download_from(address, &promise, &mut open) {
+        for opener in openers {
+            self.demand_network(promise.name, opener.address)?;
+            match self.download_from(opener, promise, open) {
                 Ok(sink) => return Ok(sink),
                 Err(error) if error.is_final() => return Err(error),
                 Err(error) => {
-                    tracing::debug!(%address, %error, "no luck");
+                    tracing::debug!(address = %opener.address, %error, "no luck");
                     failures.push(error);
                 }
             }
         }
         match failures.len() {
             1 => Err(failures.remove(0)),
-            _ => Err(Error::Everywhere { name: name.to_owned(), failures }),
+            _ => Err(Error::Everywhere { name: promise.name.to_owned(), failures }),
+        }
+    }
+
+    /// Opens a file or, from where it stopped, the rest of it.
+    async fn open(
+        &self,
+        opener: &Opener<'_>,
+        headers: &HeaderMap,
+    ) -> Result<(reqwest::Response, Address), Failure> {
+        let transport = &self.shared.transport;
+        let Some(visit) = &opener.visit else {
+            return transport.open(opener.address, headers, &self.cancel).await;
+        };
+        let call = Call::get(opener.address, headers);
+        let (response, from) = self.access().send(&self.means(), visit, call).await?;
+        match response.status() {
+            StatusCode::OK | StatusCode::PARTIAL_CONTENT => Ok((response, from)),
+            _ => Err(refusal(&from, &response)),
         }
     }
 
     fn download_from<W: Write>(
         &self,
-        address: &Address,
+        opener: &Opener<'_>,
         promise: &Promise<'_>,
         open: &mut impl FnMut() -> Result<W, crate::base::Error>,
     ) -> Result<W, Error> {
         let mut partial: Option<Partial<W>> = None;
-        self.persist(address, async || {
+        self.persist(opener.address, async || {
             let start = partial.as_ref().map_or(0, |partial| partial.count);
             let mut headers = HeaderMap::new();
             // The digest is of the file as it is, never of a decoded one.
@@ -210,7 +261,7 @@ impl Client {
                     .expect("digits are a header value");
                 headers.insert(header::RANGE, range);
             }
-            let opened = self.shared.transport.open(address, &headers, &self.cancel).await;
+            let opened = self.open(opener, &headers).await;
             let (response, from) = match opened {
                 // The server has less than came before: start again.
                 Err(Failure::Final(Error::Status { status, .. }))
@@ -289,7 +340,7 @@ impl Client {
         Ok(partial.expect("a download that ended well has its sink").sink)
     }
 
-    fn demand_network(&self, name: &str, address: &Address) -> Result<(), Error> {
+    pub(super) fn demand_network(&self, name: &str, address: &Address) -> Result<(), Error> {
         if self.shared.config.offline {
             return Err(Error::Offline { name: name.to_owned(), address: address.clone() });
         }
@@ -297,7 +348,7 @@ impl Client {
     }
 
     /// Tries until it succeeds, fails for good, or patience ends.
-    fn persist<T>(
+    pub(super) fn persist<T>(
         &self,
         address: &Address,
         mut attempt: impl AsyncFnMut() -> Result<T, Failure>,

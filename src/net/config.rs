@@ -3,12 +3,13 @@
 //! First come `HALLMARK_PYPI_INDEX`, `HALLMARK_DEBIAN_MIRROR`, `HALLMARK_DEBIAN_SNAPSHOT` and
 //! `HALLMARK_OFFLINE`. The index is then uv's (`UV_DEFAULT_INDEX`, `UV_INDEX_URL`, `uv.toml`), pip's
 //! (`PIP_INDEX_URL`, the `pip.conf` files); the mirror is that of apt's sources. Proxies and certificates
-//! are the usual variables'. What would change a lock (find-links, extra indexes, constraints) is never read.
+//! are the usual variables'; registries are told in [`Registries`]. What would change a lock (find-links, extra indexes, constraints) is never read.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use super::registry::Registries;
 use super::{Address, Certificates, Error, Patience, apt_sources, pip_conf, uv_toml};
 
 const PYPI_INDEX: &str = "https://pypi.org/simple/";
@@ -66,6 +67,8 @@ pub struct Config {
     pub debian_mirror: Place,
     /// Debian's archive at a point in time: a folder of time stamps.
     pub debian_snapshot: Place,
+    /// Container registries.
+    pub registries: Registries,
     /// Whether the network must not be used.
     pub offline: bool,
     /// Proxies.
@@ -106,6 +109,7 @@ impl Config {
                 Some((name, value)) => place(&value, name)?,
                 None => default(DEBIAN_SNAPSHOT),
             },
+            registries: Registries::read(host)?,
             offline: host.variable(&["HALLMARK_OFFLINE"]).is_some_and(|(_, value)| {
                 !matches!(value.to_lowercase().as_str(), "0" | "false" | "no" | "off")
             }),
@@ -157,7 +161,7 @@ type PipSettings = BTreeMap<String, (String, String)>;
 
 impl Host<'_> {
     /// The first of these variables that is set and not empty.
-    fn variable<'n>(&self, names: &[&'n str]) -> Option<(&'n str, String)> {
+    pub(super) fn variable<'n>(&self, names: &[&'n str]) -> Option<(&'n str, String)> {
         names.iter().find_map(|name| {
             let value = self.env.get(*name)?.trim();
             (!value.is_empty()).then(|| (*name, value.to_owned()))
@@ -165,11 +169,11 @@ impl Host<'_> {
     }
 
     /// A path of the environment; a relative one is meaningless without a working folder.
-    fn folder(&self, name: &str) -> Option<PathBuf> {
+    pub(super) fn folder(&self, name: &str) -> Option<PathBuf> {
         self.env.get(name).map(PathBuf::from).filter(|path| path.is_absolute())
     }
 
-    fn config_home(&self) -> Option<PathBuf> {
+    pub(super) fn config_home(&self) -> Option<PathBuf> {
         self.folder("XDG_CONFIG_HOME").or_else(|| self.home.map(|home| home.join(".config")))
     }
 

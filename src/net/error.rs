@@ -115,6 +115,50 @@ pub enum Error {
         /// The file.
         name: String,
     },
+    /// A name that no image can have.
+    #[error("{text:?} names no image: {reason}")]
+    Reference {
+        /// What was given.
+        text: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A registry does not let us in.
+    #[error("{address}: the registry refuses: {reason}")]
+    Denied {
+        /// What was asked for.
+        address: Address,
+        /// Its reason, or ours.
+        reason: String,
+    },
+    /// A registry says no, in words of its own.
+    #[error("{address}: the registry says {status}{}{said}", if said.is_empty() { "" } else { ": " })]
+    Registry {
+        /// What was asked for.
+        address: Address,
+        /// Code and reason.
+        status: reqwest::StatusCode,
+        /// Its explanation, where it has one.
+        said: String,
+    },
+    /// An answer that no registry gives.
+    #[error("{address}: {reason}")]
+    NoRegistry {
+        /// What was asked for.
+        address: Address,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A credential helper gives no credentials.
+    #[error("docker-credential-{name}, asked about {server}: {reason}")]
+    Helper {
+        /// Its name after `docker-credential-`.
+        name: String,
+        /// The registry.
+        server: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// The name or path asked for cannot be part of an address.
     #[error("{name:?}: {reason}")]
     Name {
@@ -177,6 +221,26 @@ impl Error {
             Self::Page { .. } => {
                 "is this a package index? PyPI's is set by HALLMARK_PYPI_INDEX, and ends in /simple"
             }
+            Self::Reference { .. } => {
+                "write `registry.example/repository:tag` or `registry.example/repository@sha256:...`; \
+                 repositories are lower-case"
+            }
+            Self::Denied { .. } => {
+                "log in with `docker login` (or `podman login`): hallmark reads the same files \
+                 (DOCKER_CONFIG, REGISTRY_AUTH_FILE); a repository that is not there is refused by some \
+                 registries as well"
+            }
+            Self::Registry { status, .. } if matches!(status.as_u16(), 404 | 410) => {
+                "the repository or what was asked for in it is not there (any more)"
+            }
+            Self::Registry { .. } => "the registry's own words say why",
+            Self::NoRegistry { .. } => {
+                "is this a container registry? A proxy's sign-in page may stand in its place"
+            }
+            Self::Helper { .. } => {
+                "try it by hand: `echo REGISTRY | docker-credential-NAME get`; it is named by credHelpers or \
+                 credsStore in Docker's config.json"
+            }
             Self::NotListed { .. } => {
                 "it was withdrawn, or this index is not the one that was locked against: another one \
                  is set by HALLMARK_PYPI_INDEX; locking again chooses what is there now"
@@ -193,7 +257,9 @@ impl Error {
     /// Whether the server said that it has no such thing.
     pub fn is_not_found(&self) -> bool {
         match self {
-            Self::Status { status, .. } => matches!(status.as_u16(), 404 | 410),
+            Self::Status { status, .. } | Self::Registry { status, .. } => {
+                matches!(status.as_u16(), 404 | 410)
+            }
             Self::NotListed { .. } => true,
             Self::Everywhere { failures, .. } => failures.iter().all(Self::is_not_found),
             _ => false,

@@ -4,6 +4,7 @@
 
 mod address;
 mod apt_sources;
+mod body;
 mod certificates;
 mod client;
 mod config;
@@ -13,6 +14,7 @@ mod patience;
 mod pip_conf;
 pub mod pypi;
 mod pypi_html;
+pub mod registry;
 mod transfer;
 mod uv_toml;
 

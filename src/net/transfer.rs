@@ -1,16 +1,18 @@
-//! One request: redirects followed by hand, a body read piece by piece under time limits.
+//! One request: redirects followed by hand, bodies sent and read piece by piece under time limits.
 //!
 //! Redirects are followed here and not by the HTTP library, so that credentials stay with the server
 //! they were given for, no step goes from https to http, and a loop is seen as one.
 
 use std::collections::BTreeSet;
 use std::error::Error as StdError;
+use std::pin::pin;
 use std::time::Duration;
 
 use reqwest::header::{self, HeaderMap, HeaderValue};
-use reqwest::{Response, StatusCode};
+use reqwest::{Method, Response, StatusCode};
 
 use super::address::Credentials;
+use super::body::Payload;
 use super::certificates::base64;
 use super::{Address, Config, Error, Patience, Proxy};
 use crate::base::cancel::until_cancelled;
@@ -19,6 +21,9 @@ use crate::base::{Cancel, clock};
 
 /// More than any archive needs; PyPI and Debian use at most two.
 const MOST_REDIRECTS: usize = 10;
+
+/// How often a pending answer is looked at: for the end that is asked for, and for progress.
+const POLL: Duration = Duration::from_millis(50);
 
 const USER_AGENT: &str = concat!("hallmark/", env!("CARGO_PKG_VERSION"));
 
@@ -91,6 +96,38 @@ fn deepest(error: &dyn StdError) -> String {
     last.to_string()
 }
 
+/// A request, which may be sent several times: after redirects and failures that pass.
+pub(super) struct Call<'a> {
+    pub(super) method: Method,
+    pub(super) address: &'a Address,
+    pub(super) headers: HeaderMap,
+    /// For the server of `address` only, wherever redirects lead.
+    pub(super) authorization: Option<HeaderValue>,
+    pub(super) body: Payload<'a>,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn get(address: &'a Address, headers: &HeaderMap) -> Self {
+        Self {
+            method: Method::GET,
+            address,
+            headers: headers.clone(),
+            authorization: None,
+            body: Payload::None,
+        }
+    }
+
+    /// Whether this answer sends the same request elsewhere. The older codes turn a request that carries something into one
+    /// that does not, so only the two that keep it count there.
+    fn follows(&self, response: &Response) -> bool {
+        match response.status().as_u16() {
+            301..=303 => matches!(self.method, Method::GET | Method::HEAD),
+            307 | 308 => true,
+            _ => false,
+        }
+    }
+}
+
 /// The HTTP library set up for this host, and whose credentials go where.
 pub(super) struct Transport {
     http: reqwest::Client,
@@ -141,36 +178,43 @@ impl Transport {
         Ok(Self { http, known, patience })
     }
 
-    /// Sends the request, follows redirects and returns the answer, whose status is 200 or 206.
+    /// Asks for an address, follows redirects and returns the answer, whose status is 200 or 206.
     pub(super) async fn open(
         &self,
         first: &Address,
         headers: &HeaderMap,
         cancel: &Cancel,
     ) -> Result<(Response, Address), Failure> {
-        let mut address = first.clone();
+        let (response, address) = self.send(&Call::get(first, headers), cancel).await?;
+        if matches!(response.status(), StatusCode::OK | StatusCode::PARTIAL_CONTENT) {
+            return Ok((response, address));
+        }
+        Err(refusal(&address, &response))
+    }
+
+    /// Sends a request, follows redirects and returns the answer, whatever its status is.
+    pub(super) async fn send(
+        &self,
+        call: &Call<'_>,
+        cancel: &Cancel,
+    ) -> Result<(Response, Address), Failure> {
+        let mut address = call.address.clone();
         let mut seen = BTreeSet::from([address.bare()]);
         loop {
-            let mut request = self.http.get(address.bare()).headers(headers.clone());
-            if let Some(credentials) = self.credentials_for(&address) {
+            let mut request =
+                self.http.request(call.method.clone(), address.bare()).headers(call.headers.clone());
+            let own = call.authorization.as_ref().filter(|_| address.same_origin(call.address));
+            if let Some(value) = own {
+                request = request.header(header::AUTHORIZATION, value.clone());
+            } else if let Some(credentials) = self.credentials_for(&address) {
                 request = request.header(header::AUTHORIZATION, basic(&credentials));
             }
-            let answer = tokio::time::timeout(self.patience.answer, request.send());
-            let response = until_cancelled(cancel, answer)
-                .await?
-                .map_err(|_| Failure::passing("no answer in time"))?
-                .map_err(|error| Failure::transport(&address, error))?;
-            let status = response.status();
-            if matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT) {
-                return Ok((response, address));
+            if let Some(body) = call.body.open()? {
+                request = request.body(body);
             }
-            let target = response
-                .headers()
-                .get(header::LOCATION)
-                .filter(|_| matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308));
-            let Some(target) = target else {
-                return Err(refusal(&address, &response));
-            };
+            let response = self.answer(&address, request, &call.body, cancel).await?;
+            let target = response.headers().get(header::LOCATION).filter(|_| call.follows(&response));
+            let Some(target) = target else { return Ok((response, address)) };
             let target = target.to_str().unwrap_or_default().to_owned();
             let refuse = |reason| Error::Redirect {
                 address: address.clone(),
@@ -183,13 +227,43 @@ impl Transport {
             }
             if !seen.insert(next.bare()) || seen.len() > MOST_REDIRECTS {
                 return Err(Error::RedirectLoop {
-                    address: first.clone(),
+                    address: call.address.clone(),
                     last: next,
                     count: seen.len(),
                 }
                 .into());
             }
             address = next;
+        }
+    }
+
+    /// The head of the answer. Whoever takes a body slowly is given time as long as it takes some of it.
+    async fn answer(
+        &self,
+        address: &Address,
+        request: reqwest::RequestBuilder,
+        body: &Payload<'_>,
+        cancel: &Cancel,
+    ) -> Result<Response, Failure> {
+        let mut pending = pin!(request.send());
+        let mut window = Stopwatch::start();
+        let mut before = body.moved();
+        loop {
+            match tokio::time::timeout(POLL, &mut pending).await {
+                Ok(answer) => {
+                    body.tell();
+                    return answer.map_err(|error| Failure::transport(address, error));
+                }
+                Err(_) => cancel.check()?,
+            }
+            body.tell();
+            if window.elapsed() >= self.patience.answer {
+                let now = body.moved();
+                if now - before < self.patience.trickle.max(1) {
+                    return Err(Failure::passing("no answer in time"));
+                }
+                (window, before) = (Stopwatch::start(), now);
+            }
         }
     }
 
@@ -247,7 +321,7 @@ fn proxies(proxy: &Proxy) -> Result<Vec<reqwest::Proxy>, Error> {
     Ok(all.into_iter().map(|proxy| proxy.no_proxy(except.clone())).collect())
 }
 
-fn basic(credentials: &Credentials) -> HeaderValue {
+pub(super) fn basic(credentials: &Credentials) -> HeaderValue {
     let pair = format!("{}:{}", credentials.user, credentials.password.as_deref().unwrap_or(""));
     let mut value = HeaderValue::from_str(&format!("Basic {}", base64(pair.as_bytes())))
         .expect("base64 is a header value");
@@ -256,7 +330,7 @@ fn basic(credentials: &Credentials) -> HeaderValue {
 }
 
 /// What an answer without content means.
-fn refusal(address: &Address, response: &Response) -> Failure {
+pub(super) fn refusal(address: &Address, response: &Response) -> Failure {
     let status = response.status();
     // 501 and 505 tell that the server cannot, not that it is in trouble.
     let passing = matches!(status.as_u16(), 408 | 425 | 429)

@@ -1,0 +1,106 @@
+//! Docker's credential helpers: programs that are given a server's name and answer with user and secret.
+//!
+//! Protocol: `docker-credential-<name> get`, the server on stdin, `{"Username": ..., "Secret": ...}` on stdout
+//! (docker/docker-credential-helpers). A helper that hangs is killed.
+
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::super::Error;
+use super::credentials::Login;
+use crate::base::Cancel;
+use crate::base::clock::Stopwatch;
+
+/// More than any secret has.
+const LONGEST_ANSWER: u64 = 64 * 1024;
+
+/// How often a running helper is looked at.
+const POLL: Duration = Duration::from_millis(10);
+
+/// What helpers say when they know of no such server.
+const UNKNOWN: &str = "credentials not found";
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Answer {
+    username: String,
+    secret: String,
+}
+
+/// Asks the helper; `None` when it knows of nothing.
+pub(super) fn ask(
+    name: &str,
+    server: &str,
+    deadline: Duration,
+    cancel: &Cancel,
+) -> Result<Option<Login>, Error> {
+    let fail = |reason: String| Error::Helper { name: name.to_owned(), server: server.to_owned(), reason };
+    if name.is_empty() || name.contains(['/', '\0']) {
+        return Err(fail("its name is no program's".to_owned()));
+    }
+    let mut child = Command::new(format!("docker-credential-{name}"))
+        .arg("get")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| fail(format!("it does not start: {error}")))?;
+    let mut stdin = child.stdin.take().expect("it was asked for");
+    let stdout = child.stdout.take().expect("it was asked for");
+    let server = server.to_owned();
+    // Threads of their own: a helper that does neither read nor write nor end must not hold anybody. They end when its pipes
+    // do, at the latest by the kill below, and are not waited for: a child of the helper's may hold the pipes.
+    std::thread::spawn(move || stdin.write_all(format!("{server}\n").as_bytes()));
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut text = Vec::new();
+        let read = stdout.take(LONGEST_ANSWER).read_to_end(&mut text);
+        // Nobody listens any more after the deadline.
+        let _ = sender.send(read.map(|_| text));
+    });
+    let watch = Stopwatch::start();
+    let kill = |child: &mut std::process::Child| {
+        let _ = child.kill();
+        let _ = child.wait();
+    };
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if cancel.is_cancelled() => {
+                kill(&mut child);
+                return Err(Error::Base(crate::base::Error::Cancelled));
+            }
+            Ok(None) if watch.elapsed() >= deadline => {
+                kill(&mut child);
+                return Err(fail(format!("no answer within {} s", deadline.as_secs_f32())));
+            }
+            Ok(None) => std::thread::sleep(POLL),
+            Err(error) => {
+                kill(&mut child);
+                return Err(fail(error.to_string()));
+            }
+        }
+    };
+    let text = receiver
+        .recv_timeout(deadline.saturating_sub(watch.elapsed()).max(POLL))
+        .map_err(|_| fail("it ended and left its output open".to_owned()))?
+        .map_err(|error| fail(error.to_string()))?;
+    if !status.success() {
+        let said = String::from_utf8_lossy(&text);
+        if said.contains(UNKNOWN) {
+            return Ok(None);
+        }
+        let said: String = said.trim().chars().filter(|c| !c.is_control()).take(200).collect();
+        return Err(fail(format!("{status}: {said}")));
+    }
+    let answer: Answer = serde_json::from_slice(&text)
+        // Not the parser's words: they may quote the secret.
+        .map_err(|_| fail("its answer is not JSON with Username and Secret".to_owned()))?;
+    Ok(Some(match answer.username.as_str() {
+        "<token>" => Login::Identity(answer.secret),
+        _ => Login::Basic { user: answer.username, password: answer.secret },
+    }))
+}

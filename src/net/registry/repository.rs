@@ -1,0 +1,129 @@
+//! One repository of one registry, and the requests that it is sent.
+
+use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Response};
+
+use super::super::body::Payload;
+use super::super::transfer::{Call, Failure};
+use super::super::{Address, Client, Error};
+use super::access::{Visit, objection};
+use super::reference::Reference;
+use crate::base::Digest;
+
+/// A repository. Cheap to make; what was learned of its registry is kept by the client.
+#[derive(Clone)]
+pub struct Repository {
+    pub(super) client: Client,
+    registry: String,
+    server: String,
+    name: String,
+    root: Address,
+}
+
+/// The parts of a request.
+pub(super) struct Ask<'a> {
+    pub(super) method: Method,
+    pub(super) address: &'a Address,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Payload<'a>,
+    pub(super) scopes: &'a [String],
+}
+
+impl Client {
+    /// A repository of a registry itself, whatever its mirrors: what is pushed must go there.
+    pub fn repository(&self, registry: &str, name: &str) -> Result<Repository, Error> {
+        let root = self.config().registries.root(registry)?;
+        Ok(Repository {
+            client: self.clone(),
+            registry: registry.to_owned(),
+            server: Reference::server(registry),
+            name: name.to_owned(),
+            root,
+        })
+    }
+
+    /// Where a repository can be pulled from: its mirrors, then the registry itself.
+    pub fn repositories(&self, registry: &str, name: &str) -> Result<Vec<Repository>, Error> {
+        let places = self.config().registries.places(registry, name);
+        places.iter().map(|(registry, name)| self.repository(registry, name)).collect()
+    }
+}
+
+impl Repository {
+    /// Host and port of the registry.
+    pub fn registry(&self) -> &str {
+        &self.registry
+    }
+
+    /// The repository's path.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What a token must allow to read.
+    pub(super) fn to_pull(&self) -> Vec<String> {
+        vec![pull_scope(&self.name)]
+    }
+
+    /// What a token must allow to write, and to read `other` for a mount.
+    pub(super) fn to_push(&self, other: Option<&str>) -> Vec<String> {
+        let own = format!("repository:{}:pull,push", self.name);
+        other.map(pull_scope).into_iter().fold(vec![own], |mut scopes, scope| {
+            scopes.push(scope);
+            scopes
+        })
+    }
+
+    /// An address of this repository: `blobs/sha256:...`.
+    pub(super) fn address(&self, path: &str) -> Result<Address, Error> {
+        self.root
+            .below(&format!("{}/{path}", self.name))
+            .map_err(|reason| Error::Name { name: self.name.clone(), reason })
+    }
+
+    pub(super) fn blob_address(&self, digest: &Digest) -> Result<Address, Error> {
+        self.address(&format!("blobs/{digest}"))
+    }
+
+    pub(super) fn visit<'a>(&'a self, scopes: &'a [String]) -> Visit<'a> {
+        Visit {
+            root: &self.root,
+            registry: &self.registry,
+            server: &self.server,
+            repository: &self.name,
+            scopes,
+        }
+    }
+
+    /// Sends one request, logged in as need be.
+    pub(super) async fn ask(&self, ask: Ask<'_>) -> Result<(Response, Address), Failure> {
+        let call = Call {
+            method: ask.method,
+            address: ask.address,
+            headers: ask.headers,
+            authorization: None,
+            body: ask.body,
+        };
+        self.client.access().send(&self.client.means(), &self.visit(ask.scopes), call).await
+    }
+
+    /// What an unexpected answer means.
+    pub(super) async fn objection(&self, (response, from): (Response, Address)) -> Failure {
+        objection(&self.client.means(), response, from).await
+    }
+}
+
+fn pull_scope(name: &str) -> String {
+    format!("repository:{name}:pull")
+}
+
+/// Header lines; digests must not be of an encoded body.
+pub(super) fn headers(pairs: &[(HeaderName, &str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    for (name, value) in pairs {
+        let value = HeaderValue::from_str(value).expect("media types, numbers and ranges are ASCII");
+        headers.insert(name, value);
+    }
+    headers
+}
