@@ -102,10 +102,19 @@ impl Settings {
     }
 
     pub(crate) fn client(&self) -> anyhow::Result<net::Client> {
+        self.client_with(|_| {})
+    }
+
+    /// A client of this host, but for what `change` changes.
+    pub(crate) fn client_with(
+        &self,
+        change: impl FnOnce(&mut net::Config),
+    ) -> anyhow::Result<net::Client> {
         let home = self.environment.get("HOME").map(PathBuf::from);
         let mut config = net::Config::from_host(&self.environment, home.as_deref())
             .map_err(pipeline::Error::from)?;
         config.offline |= self.offline;
+        change(&mut config);
         Ok(net::Client::new(config, &self.cancel).map_err(pipeline::Error::from)?)
     }
 

@@ -17,6 +17,7 @@ mod model;
 mod oci;
 mod pack;
 mod reference;
+pub mod registry;
 mod rules;
 mod tree;
 mod unpack;

@@ -133,6 +133,9 @@ pub enum Error {
     /// From the room `image`.
     #[error(transparent)]
     Image(#[from] crate::image::Error),
+    /// From the room `image`, its part about registries.
+    #[error(transparent)]
+    Registry(#[from] crate::image::registry::Error),
     /// From the room `runtime`.
     #[error(transparent)]
     Runtime(#[from] crate::runtime::Error),
@@ -206,6 +209,7 @@ impl Error {
             Self::Lock(error) => error.hint().map(str::to_owned),
             Self::Bundle(error) => error.hint(),
             Self::Image(error) => error.hint().map(str::to_owned),
+            Self::Registry(error) => error.hint(),
             Self::Runtime(error) => error.hint().map(str::to_owned),
             Self::Resolve(error) => error.hint(),
             Self::Python(error) => error.hint(),

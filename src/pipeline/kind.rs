@@ -65,6 +65,7 @@ impl Error {
             | Self::Lock(_) => Kind::Input,
             Self::Bundle(error) => of_bundle(error),
             Self::Image(error) => of_image(error),
+            Self::Registry(error) => of_registry(error),
             Self::Runtime(error) => of_runtime(error),
             Self::Resolve(error) => of_resolve(error),
             Self::Python(error) => of_python(error),
@@ -105,7 +106,7 @@ fn of_net(error: &net::Error) -> Kind {
     match error {
         net::Error::Base(error) => of_base(error).or(Kind::Fetch),
         net::Error::Certificates { .. } => Kind::Host,
-        net::Error::Setting { .. } => Kind::Input,
+        net::Error::Setting { .. } | net::Error::Reference { .. } => Kind::Input,
         _ => Kind::Fetch,
     }
 }
@@ -132,6 +133,17 @@ fn of_image(error: &image::Error) -> Kind {
         image::Error::Template { .. } | image::Error::Reference { .. } => Kind::Input,
         error if error.is_disk_full() => Kind::Host,
         _ => Kind::Internal,
+    }
+}
+
+fn of_registry(error: &image::registry::Error) -> Kind {
+    use image::registry::Error;
+    match error {
+        Error::Base(error) => of_base(error),
+        Error::Image(error) => of_image(error),
+        Error::Net(error) => of_net(error),
+        Error::Duplicate { .. } | Error::NoTag { .. } | Error::Moved { .. } => Kind::Input,
+        _ => Kind::Fetch,
     }
 }
 
@@ -212,11 +224,12 @@ mod tests {
     #[test]
     fn a_full_disk_and_an_interruption_are_seen_through_every_wrapping() {
         let full = || base::Error::Io(std::io::ErrorKind::StorageFull.into());
-        let wrapped: [(Wrap, &str); 10] = [
+        let wrapped: [(Wrap, &str); 11] = [
             (Error::Base, "base"),
             (|error| Error::Net(error.into()), "net"),
             (|error| Error::Bundle(error.into()), "bundle"),
             (|error| Error::Image(error.into()), "image"),
+            (|error| Error::Registry(error.into()), "registry"),
             (|error| Error::Runtime(error.into()), "runtime"),
             (|error| Error::Resolve(error.into()), "resolve"),
             (|error| Error::Python(error.into()), "python"),

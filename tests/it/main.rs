@@ -15,6 +15,7 @@ mod lock;
 mod manifest;
 mod net;
 mod quickstart;
+mod registry;
 mod report;
 mod results;
 mod runtime;

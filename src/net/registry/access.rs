@@ -16,7 +16,7 @@ use super::super::body::Payload;
 use super::super::transfer::{Call, Failure, Transport, basic, refusal};
 use super::super::{Address, Config, Error};
 use super::challenge::{self, Challenge};
-use super::credentials::{self, Login};
+use super::credentials::{self, Login, Lookup};
 use crate::base::Cancel;
 
 /// Answers of token servers, and explanations of registries, are smaller.
@@ -149,14 +149,16 @@ impl Access {
         if let Some(login) = logins.get(&key) {
             return Ok(login.clone());
         }
-        let found = credentials::find(
-            &means.config.registries.credentials,
-            visit.registry,
-            visit.server,
-            visit.repository,
-            means.config.patience.answer,
-            means.cancel,
-        )?;
+        let registries = &means.config.registries;
+        let lookup = Lookup {
+            registry: visit.registry,
+            server: visit.server,
+            repository: visit.repository,
+            helpers: registries.helpers.as_deref(),
+            deadline: means.config.patience.answer,
+            cancel: means.cancel,
+        };
+        let found = credentials::find(&registries.credentials, &lookup)?;
         logins.insert(key, found.clone());
         Ok(found)
     }

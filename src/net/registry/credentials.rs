@@ -12,7 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -60,17 +60,24 @@ struct Auth {
     identitytoken: Option<String>,
 }
 
-/// Looks through the files; the first that knows anything decides. `server` is the host that is asked, `registry` its name.
-pub(super) fn find(
-    files: &[impl AsRef<Path>],
-    registry: &str,
-    server: &str,
-    repository: &str,
-    deadline: Duration,
-    cancel: &Cancel,
-) -> Result<Option<Login>, Error> {
+/// For what credentials are looked, and how.
+pub(super) struct Lookup<'a> {
+    /// The registry's name.
+    pub(super) registry: &'a str,
+    /// The host that stands for it.
+    pub(super) server: &'a str,
+    /// The repository.
+    pub(super) repository: &'a str,
+    /// Where helpers are; see [`super::Registries::helpers`].
+    pub(super) helpers: Option<&'a str>,
+    /// How long a helper may take.
+    pub(super) deadline: Duration,
+    pub(super) cancel: &'a Cancel,
+}
+
+/// Looks through the files; the first that knows anything decides.
+pub(super) fn find(files: &[PathBuf], lookup: &Lookup<'_>) -> Result<Option<Login>, Error> {
     for path in files {
-        let path = path.as_ref();
         let fail = |reason: String| Error::Setting { from: path.display().to_string(), reason };
         let text = match fs_err::metadata(path) {
             Err(_) => continue,
@@ -82,11 +89,11 @@ pub(super) fn find(
         let settings: Settings = serde_json::from_slice(&text).map_err(|error| {
             fail(format!("it does not read (line {}, column {})", error.line(), error.column()))
         })?;
-        let names: Vec<String> = names(registry, server, repository);
+        let names: Vec<String> = names(lookup.registry, lookup.server, lookup.repository);
         let helper = best(&settings.cred_helpers, &names)
             .map(|(key, helper)| (key.clone(), helper.clone()));
         if let Some((key, name)) = helper {
-            if let Some(login) = helper::ask(&name, &key, deadline, cancel)? {
+            if let Some(login) = helper::ask(&name, &key, lookup)? {
                 return Ok(Some(login));
             }
             continue;
@@ -98,8 +105,8 @@ pub(super) fn find(
         }
         if let Some(store) = settings.creds_store.filter(|store| !store.is_empty()) {
             // Docker keeps each login under the key that its configuration has for it.
-            let key = best(&settings.auths, &names).map_or(registry, |(key, _)| key.as_str());
-            if let Some(login) = helper::ask(&store, key, deadline, cancel)? {
+            let key = best(&settings.auths, &names).map_or(lookup.registry, |(key, _)| key.as_str());
+            if let Some(login) = helper::ask(&store, key, lookup)? {
                 return Ok(Some(login));
             }
         }
@@ -158,8 +165,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("config.json");
         fs_err::write(&path, text).unwrap();
-        let second = Duration::from_secs(1);
-        find(&[path], registry, registry, repository, second, &Cancel::new())
+        let lookup = Lookup {
+            registry,
+            server: registry,
+            repository,
+            helpers: None,
+            deadline: Duration::from_secs(1),
+            cancel: &Cancel::new(),
+        };
+        find(&[path], &lookup)
     }
 
     #[test]

@@ -10,8 +10,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::super::Error;
-use super::credentials::Login;
-use crate::base::Cancel;
+use super::credentials::{Login, Lookup};
 use crate::base::clock::Stopwatch;
 
 /// More than any secret has.
@@ -34,14 +33,18 @@ struct Answer {
 pub(super) fn ask(
     name: &str,
     server: &str,
-    deadline: Duration,
-    cancel: &Cancel,
+    lookup: &Lookup<'_>,
 ) -> Result<Option<Login>, Error> {
+    let Lookup { helpers, deadline, cancel, .. } = *lookup;
     let fail = |reason: String| Error::Helper { name: name.to_owned(), server: server.to_owned(), reason };
     if name.is_empty() || name.contains(['/', '\0']) {
         return Err(fail("its name is no program's".to_owned()));
     }
-    let mut child = Command::new(format!("docker-credential-{name}"))
+    let mut command = Command::new(format!("docker-credential-{name}"));
+    if let Some(path) = helpers {
+        command.env("PATH", path);
+    }
+    let mut child = command
         .arg("get")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -15,8 +15,11 @@ use super::reference::Reference;
 const MIRRORS: &str = "HALLMARK_REGISTRY_MIRRORS";
 const PLAIN_HTTP: &str = "HALLMARK_REGISTRY_PLAIN_HTTP";
 
+/// Larger blobs go in pieces, so that what a cut connection loses is bounded: some registries keep whole pieces only.
+const LARGEST_PIECE: u64 = 64 << 20;
+
 /// Where registries are and how to reach them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Registries {
     /// `host[:port][/prefix]` by the registry that each mirrors.
     pub mirrors: BTreeMap<String, Vec<String>>,
@@ -24,11 +27,30 @@ pub struct Registries {
     pub plain_http: BTreeSet<String>,
     /// Files of credentials in Docker's form, strongest first; they need not be there.
     pub credentials: Vec<PathBuf>,
+    /// Where credential helpers are looked for; without it where this process looks.
+    pub helpers: Option<String>,
+    /// Bytes of a blob that are sent in one piece.
+    pub largest_piece: u64,
+}
+
+impl Default for Registries {
+    /// A host without any configuration.
+    fn default() -> Self {
+        Self {
+            mirrors: BTreeMap::new(),
+            plain_http: BTreeSet::new(),
+            credentials: Vec::new(),
+            helpers: None,
+            largest_piece: LARGEST_PIECE,
+        }
+    }
 }
 
 impl Registries {
     pub(in crate::net) fn read(host: &Host<'_>) -> Result<Self, Error> {
-        let mut registries = Self { credentials: credential_files(host), ..Self::default() };
+        let helpers = host.variable(&["PATH"]).map(|(_, value)| value);
+        let mut registries =
+            Self { credentials: credential_files(host), helpers, ..Self::default() };
         if let Some((name, value)) = host.variable(&[MIRRORS]) {
             for entry in list(&value) {
                 let fail = |reason: String| Error::Setting { from: name.to_owned(), reason };

@@ -15,9 +15,6 @@ use super::super::{Address, Error};
 use super::repository::{Ask, Repository, headers};
 use crate::base::Digest;
 
-/// Larger blobs go in pieces, so that what a cut connection loses is bounded: some registries keep whole pieces only.
-const PIECE: u64 = 64 << 20;
-
 /// The smallest piece that a registry can make us send by refusing larger ones.
 const SMALLEST_PIECE: u64 = 1 << 20;
 
@@ -58,7 +55,7 @@ impl Repository {
         from: Mount<'_>,
         report: &dyn Fn(u64),
     ) -> Result<Uploaded, Error> {
-        let begin = self.address("blobs/uploads/")?;
+        let begin = self.address("blobs/uploads")?.as_folder();
         self.client.demand_network("a registry", &begin)?;
         let job = Job {
             repository: self,
@@ -68,18 +65,19 @@ impl Repository {
             path,
             from,
             meter: Meter::new(report),
-            piece: Cell::new(PIECE),
+            piece: Cell::new(self.client.config().registries.largest_piece),
             scopes: self.to_push(from),
         };
         let mut session: Option<Session> = None;
+        let mut furthest = 0;
         let mut cut = false;
         loop {
-            // Each step has its own patience: a blob of many pieces may meet many cuts.
+            // Patience is anew whenever the registry has more than ever: a blob of many pieces may meet many cuts.
             let done = self.client.persist(&job.begin, async || {
                 if std::mem::take(&mut cut) {
                     session = job.resume(session.take()).await?;
                 }
-                let result = job.step(&mut session).await;
+                let result = job.go_on(&mut session, &mut furthest).await;
                 cut = matches!(result, Err(Failure::Passing { .. }));
                 result
             })?;
@@ -103,9 +101,32 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Does the next thing; `Some` when the blob is there.
-    async fn step(&self, session: &mut Option<Session>) -> Result<Option<Uploaded>, Failure> {
-        let Some(open) = session else { return self.begin(session).await };
+    /// Sends pieces until the registry has more than ever; `Some` when it has the blob.
+    async fn go_on(
+        &self,
+        session: &mut Option<Session>,
+        furthest: &mut u64,
+    ) -> Result<Option<Uploaded>, Failure> {
+        loop {
+            let done = match session {
+                Some(_) => self.send_piece(session).await?,
+                None => self.begin(session).await?,
+            };
+            if done.is_some() {
+                return Ok(done);
+            }
+            if let Some(Session { offset, .. }) = session
+                && *offset > *furthest
+            {
+                *furthest = *offset;
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Sends the next piece; `Some` when it was the last.
+    async fn send_piece(&self, session: &mut Option<Session>) -> Result<Option<Uploaded>, Failure> {
+        let Some(open) = session else { return Ok(None) };
         let left = self.size - open.offset;
         let length = left.min(self.piece.get());
         let last = length == left;

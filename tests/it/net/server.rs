@@ -9,12 +9,16 @@ use std::time::Duration;
 /// What a client asked for.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
+    /// The first word of the request line.
+    pub(crate) method: String,
     /// The target of the request line.
     pub(crate) target: String,
     /// Header lines, lower-case.
     pub(crate) headers: Vec<(String, String)>,
     /// How many requests came before, all targets together.
     pub(crate) number: usize,
+    /// What it carries; only as much as the server cared to read.
+    pub(crate) body: Vec<u8>,
 }
 
 impl Request {
@@ -64,6 +68,9 @@ pub(crate) fn head(status: &str, headers: &[(&str, &str)], length: Option<usize>
 
 type Handler = dyn Fn(&Request) -> Vec<Do> + Send + Sync;
 
+/// How many bytes of a request's body are read before it is handled; `None` for all of them.
+type Cut = dyn Fn(&Request) -> Option<usize> + Send + Sync;
+
 /// Serves until dropped.
 pub(crate) struct Server {
     address: SocketAddr,
@@ -74,7 +81,15 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start(handler: impl Fn(&Request) -> Vec<Do> + Send + Sync + 'static) -> Self {
-        Self::with_tls(None, handler)
+        Self::with_tls(None, |_| None, handler)
+    }
+
+    /// The same, but of some bodies only a beginning is read.
+    pub(crate) fn start_cutting(
+        cut: impl Fn(&Request) -> Option<usize> + Send + Sync + 'static,
+        handler: impl Fn(&Request) -> Vec<Do> + Send + Sync + 'static,
+    ) -> Self {
+        Self::with_tls(None, cut, handler)
     }
 
     /// The same over TLS, with the certificate of the fixtures.
@@ -93,11 +108,12 @@ impl Server {
         .with_no_client_auth()
         .with_single_cert(vec![certificate], key)
         .unwrap();
-        Self::with_tls(Some(Arc::new(config)), handler)
+        Self::with_tls(Some(Arc::new(config)), |_| None, handler)
     }
 
     fn with_tls(
         tls: Option<Arc<rustls::ServerConfig>>,
+        cut: impl Fn(&Request) -> Option<usize> + Send + Sync + 'static,
         handler: impl Fn(&Request) -> Vec<Do> + Send + Sync + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -109,22 +125,23 @@ impl Server {
         };
         let (requests, stop) = (Arc::clone(&server.requests), Arc::clone(&server.stop));
         let handler: Arc<Handler> = Arc::new(handler);
+        let cut: Arc<Cut> = Arc::new(cut);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 if stop.load(Ordering::SeqCst) {
                     return;
                 }
-                let (requests, handler, tls) =
-                    (Arc::clone(&requests), Arc::clone(&handler), tls.clone());
+                let (requests, handler, cut, tls) =
+                    (Arc::clone(&requests), Arc::clone(&handler), Arc::clone(&cut), tls.clone());
                 std::thread::spawn(move || {
                     // A client that goes away is no fault of the server.
                     let _ = match tls {
-                        None => serve(&stream, &mut &stream, &requests, &*handler),
+                        None => serve(&stream, &mut &stream, &requests, &*cut, &*handler),
                         Some(config) => {
                             let mut connection = rustls::ServerConnection::new(config).unwrap();
                             let mut socket = &stream;
                             let mut tls = rustls::Stream::new(&mut connection, &mut socket);
-                            serve(&stream, &mut tls, &requests, &*handler)
+                            serve(&stream, &mut tls, &requests, &*cut, &*handler)
                         }
                     };
                 });
@@ -174,6 +191,7 @@ fn serve<S: Read + Write>(
     socket: &TcpStream,
     stream: &mut S,
     requests: &Mutex<Vec<Request>>,
+    cut: &Cut,
     handler: &Handler,
 ) -> std::io::Result<()> {
     let mut head = Vec::new();
@@ -186,17 +204,22 @@ fn serve<S: Read + Write>(
     }
     let text = String::from_utf8_lossy(&head);
     let mut lines = text.lines();
-    let target = lines.next().unwrap().split(' ').nth(1).unwrap().to_owned();
+    let mut words = lines.next().unwrap().split(' ').map(str::to_owned);
+    let (method, target) = (words.next().unwrap(), words.next().unwrap());
     let headers = lines
         .filter_map(|line| line.split_once(": "))
         .map(|(key, value)| (key.to_lowercase(), value.to_owned()))
         .collect();
-    let request = {
+    let mut request = Request { method, target, headers, number: 0, body: Vec::new() };
+    let length = request.header("content-length").map_or(0, |text| text.parse().unwrap());
+    let length = cut(&request).unwrap_or(length).min(length);
+    request.body.resize(length, 0);
+    stream.read_exact(&mut request.body)?;
+    {
         let mut requests = requests.lock().unwrap();
-        let request = Request { target, headers, number: requests.len() };
+        request.number = requests.len();
         requests.push(request.clone());
-        request
-    };
+    }
     for step in handler(&request) {
         match step {
             Do::Send(bytes) => stream.write_all(&bytes)?,

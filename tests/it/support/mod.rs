@@ -15,6 +15,7 @@
 
 mod dockerd;
 mod full;
+pub(crate) mod registry;
 mod stores;
 
 pub(crate) use dockerd::Dockerd;

@@ -1,0 +1,69 @@
+//! Manifests, indexes and configs as others write them.
+
+use oci_spec::image::{Arch as OciArch, Descriptor, ImageConfiguration, ImageIndex, ImageManifest, Os, Platform};
+use serde::de::DeserializeOwned;
+
+use super::Error;
+use crate::base::{Arch, Digest};
+
+/// Media types of indexes: OCI's and Docker's.
+const INDEXES: [&str; 2] = [
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+];
+
+/// A manifest for one platform, or an index of several.
+pub(super) enum Content {
+    Manifest(ImageManifest),
+    Index(ImageIndex),
+}
+
+/// Reads a document; its own word for what it is counts more than the registry's.
+pub(super) fn read(name: &str, bytes: &[u8], told: &str) -> Result<Content, Error> {
+    let value: serde_json::Value = parse(name, bytes)?;
+    let own = value.get("mediaType").and_then(serde_json::Value::as_str).unwrap_or(told);
+    if value.get("schemaVersion") != Some(&serde_json::Value::from(2)) {
+        let problem = "its manifest is not of schema version 2".to_owned();
+        return Err(Error::Document { name: name.to_owned(), problem });
+    }
+    if INDEXES.contains(&own) || value.get("manifests").is_some() {
+        Ok(Content::Index(parse(name, bytes)?))
+    } else {
+        Ok(Content::Manifest(parse(name, bytes)?))
+    }
+}
+
+/// Reads the config of an image.
+pub(super) fn read_config(name: &str, bytes: &[u8]) -> Result<ImageConfiguration, Error> {
+    parse(name, bytes)
+}
+
+fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| Error::Document { name: name.to_owned(), problem: error.to_string() })
+}
+
+/// The digest of a descriptor, which must be of the one algorithm that is known here.
+pub(super) fn digest_of(name: &str, descriptor: &Descriptor) -> Result<Digest, Error> {
+    let text = descriptor.digest().to_string();
+    text.strip_prefix("sha256:").and_then(|hex| Digest::from_hex(hex).ok()).ok_or_else(|| {
+        Error::Document { name: name.to_owned(), problem: format!("its digest {text} is not sha256") }
+    })
+}
+
+/// `linux/amd64`.
+pub(super) fn platform_name(os: &Os, architecture: &OciArch) -> String {
+    format!("{os}/{architecture}")
+}
+
+/// The platform of a processor.
+pub(super) fn platform_of(arch: Arch) -> String {
+    format!("linux/{}", arch.oci())
+}
+
+/// Whether an entry of an index is for this processor.
+pub(super) fn fits(platform: Option<&Platform>, arch: Arch) -> bool {
+    platform.is_some_and(|platform| {
+        platform_name(platform.os(), platform.architecture()) == platform_of(arch)
+    })
+}

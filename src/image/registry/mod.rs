@@ -1,0 +1,10 @@
+//! Images in registries: pushed as sets, so that what they share goes over once; pulled by digest, for one platform.
+
+mod document;
+mod error;
+mod index;
+mod push;
+mod workers;
+
+pub use error::Error;
+pub use push::{Outcome, Placed, PushOptions, PushReport, PushedImage, push};

@@ -1,0 +1,72 @@
+//! Registries: a real one for what works, a server that lies for what must not.
+
+use std::path::Path;
+
+use hallmark::base::{Arch, Cancel, Digest, Store};
+use hallmark::image::{Image, ImageConfig, Layer, PackRules, commit_tree};
+use hallmark::net::registry::Registries;
+use hallmark::net::{Client, Config, Host};
+
+use crate::net::eager;
+
+mod hostile;
+mod login;
+mod push;
+
+/// A client of a host that has no configuration but this.
+pub(crate) fn client(registries: Registries) -> Client {
+    let env = std::collections::BTreeMap::new();
+    let config = Config::read(&Host { env: &env, home: None, root: Path::new("/nonexistent") }).unwrap();
+    Client::new(Config { registries, patience: eager(), ..config }, &Cancel::new()).unwrap()
+}
+
+/// A store in a folder that goes away.
+pub(crate) struct Shop {
+    folder: tempfile::TempDir,
+    pub(crate) store: Store,
+}
+
+impl Shop {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let store =
+            Store::open(&folder.path().join("store"), &folder.path().join("scratch")).unwrap();
+        Self { folder, store }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A layer of one file with so many bytes that do not compress.
+    pub(crate) fn layer(&self, name: &str, size: usize) -> Layer {
+        let tree = self.store.scratch_dir("tree").unwrap().keep();
+        fs_err::write(tree.join(name), noise(name, size)).unwrap();
+        commit_tree(&self.store, tree, &PackRules::root(0), &Cancel::new()).unwrap()
+    }
+
+    pub(crate) fn image(&self, layers: &[Layer]) -> Image {
+        Image {
+            key: Digest::of("key"),
+            arch: Arch::HOST,
+            layers: layers.to_vec(),
+            config: ImageConfig {
+                env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
+                ..ImageConfig::default()
+            },
+            created: 1_000_000_000,
+        }
+    }
+}
+
+/// Bytes that look random and are always the same.
+pub(crate) fn noise(seed: &str, size: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(size + 32);
+    let mut block = Digest::of(seed);
+    while bytes.len() < size {
+        bytes.extend_from_slice(block.as_bytes());
+        block = Digest::of(block.as_bytes());
+    }
+    bytes.truncate(size);
+    bytes
+}
