@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-use super::{audit, build, bundle, collect, doctor, exit, export, gc, lock, report, run, verify};
+use super::{
+    audit, build, bundle, collect, doctor, exit, export, gc, lock, push, report, run, verify,
+};
 
 /// Reproducible environments and images for SWE-bench-like tasks, with proven gold-run stability
 #[derive(Debug, Parser)]
@@ -73,6 +75,7 @@ pub(crate) enum Verb {
     Collect(collect::Args),
     Verify(verify::Args),
     Export(export::Args),
+    Push(push::Args),
     Audit(audit::Args),
     Report(report::Args),
     Doctor(doctor::Args),

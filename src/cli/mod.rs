@@ -16,6 +16,7 @@ mod lock;
 mod main;
 mod printer;
 mod progress;
+mod push;
 mod report;
 mod run;
 mod session;

@@ -192,9 +192,9 @@ impl Error {
             Self::Template { .. } => {
                 Some("write a name with {id} or {id_1776} in it, and {arch} where wanted")
             }
-            Self::Reference { .. } => {
-                Some("names have lower-case letters and digits, parted by `.`, `_`, `__` or dashes, and `/`")
-            }
+            Self::Reference { .. } => Some(
+                "names have lower-case letters and digits, parted by `.`, `_`, `__` or dashes, and `/`",
+            ),
             _ => None,
         }
     }

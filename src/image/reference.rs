@@ -30,7 +30,7 @@ impl NameTemplate {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let template = Self(text.to_owned());
         let fault = |problem: String| Error::Template { template: text.to_owned(), problem };
-        for (place, _) in template.parts().filter_map(|part| part.err()) {
+        for (place, _) in template.parts().filter_map(Result::err) {
             if !PLACES.contains(&place) {
                 return Err(fault(format!("there is no {{{place}}}")));
             }
@@ -59,12 +59,10 @@ impl NameTemplate {
                 Err((_, whole)) => name.push_str(whole),
             }
         }
-        let fault = |problem: &str| Error::Reference {
-            name: name.clone(),
-            problem: problem.to_owned(),
-        };
-        let reference = Reference::try_from(name.as_str())
-            .map_err(|error| fault(&error.to_string()))?;
+        let fault =
+            |problem: &str| Error::Reference { name: name.clone(), problem: problem.to_owned() };
+        let reference =
+            Reference::try_from(name.as_str()).map_err(|error| fault(&error.to_string()))?;
         if reference.digest().is_some() {
             return Err(fault("a digest is not a name to give"));
         }

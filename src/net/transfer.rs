@@ -201,8 +201,10 @@ impl Transport {
         let mut address = call.address.clone();
         let mut seen = BTreeSet::from([address.bare()]);
         loop {
-            let mut request =
-                self.http.request(call.method.clone(), address.bare()).headers(call.headers.clone());
+            let mut request = self
+                .http
+                .request(call.method.clone(), address.bare())
+                .headers(call.headers.clone());
             let own = call.authorization.as_ref().filter(|_| address.same_origin(call.address));
             if let Some(value) = own {
                 request = request.header(header::AUTHORIZATION, value.clone());
@@ -213,7 +215,8 @@ impl Transport {
                 request = request.body(body);
             }
             let response = self.answer(&address, request, &call.body, cancel).await?;
-            let target = response.headers().get(header::LOCATION).filter(|_| call.follows(&response));
+            let target =
+                response.headers().get(header::LOCATION).filter(|_| call.follows(&response));
             let Some(target) = target else { return Ok((response, address)) };
             let target = target.to_str().unwrap_or_default().to_owned();
             let refuse = |reason| Error::Redirect {

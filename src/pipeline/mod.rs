@@ -12,6 +12,7 @@ mod graph;
 mod kind;
 mod outcome;
 mod project;
+mod push;
 mod series;
 mod stages;
 mod swebench;

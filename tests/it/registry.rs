@@ -16,13 +16,14 @@ mod push;
 /// A client of a host that has no configuration but this.
 pub(crate) fn client(registries: Registries) -> Client {
     let env = std::collections::BTreeMap::new();
-    let config = Config::read(&Host { env: &env, home: None, root: Path::new("/nonexistent") }).unwrap();
+    let config =
+        Config::read(&Host { env: &env, home: None, root: Path::new("/nonexistent") }).unwrap();
     Client::new(Config { registries, patience: eager(), ..config }, &Cancel::new()).unwrap()
 }
 
 /// A store in a folder that goes away.
 pub(crate) struct Shop {
-    folder: tempfile::TempDir,
+    _folder: tempfile::TempDir,
     pub(crate) store: Store,
 }
 
@@ -31,11 +32,7 @@ impl Shop {
         let folder = tempfile::tempdir().unwrap();
         let store =
             Store::open(&folder.path().join("store"), &folder.path().join("scratch")).unwrap();
-        Self { folder, store }
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        self.folder.path()
+        Self { _folder: folder, store }
     }
 
     /// A layer of one file with so many bytes that do not compress.
@@ -44,18 +41,19 @@ impl Shop {
         fs_err::write(tree.join(name), noise(name, size)).unwrap();
         commit_tree(&self.store, tree, &PackRules::root(0), &Cancel::new()).unwrap()
     }
+}
 
-    pub(crate) fn image(&self, layers: &[Layer]) -> Image {
-        Image {
-            key: Digest::of("key"),
-            arch: Arch::HOST,
-            layers: layers.to_vec(),
-            config: ImageConfig {
-                env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
-                ..ImageConfig::default()
-            },
-            created: 1_000_000_000,
-        }
+/// An image of these layers.
+pub(crate) fn image(layers: &[Layer]) -> Image {
+    Image {
+        key: Digest::of("key"),
+        arch: Arch::HOST,
+        layers: layers.to_vec(),
+        config: ImageConfig {
+            env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
+            ..ImageConfig::default()
+        },
+        created: 1_000_000_000,
     }
 }
 

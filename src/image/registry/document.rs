@@ -1,6 +1,6 @@
 //! Manifests, indexes and configs as others write them.
 
-use oci_spec::image::{Arch as OciArch, Descriptor, ImageConfiguration, ImageIndex, ImageManifest, Os, Platform};
+use oci_spec::image::{Arch as OciArch, Descriptor, ImageIndex, Os, Platform};
 use serde::de::DeserializeOwned;
 
 use super::Error;
@@ -12,30 +12,20 @@ const INDEXES: [&str; 2] = [
     "application/vnd.docker.distribution.manifest.list.v2+json",
 ];
 
-/// A manifest for one platform, or an index of several.
-pub(super) enum Content {
-    Manifest(ImageManifest),
-    Index(ImageIndex),
-}
-
-/// Reads a document; its own word for what it is counts more than the registry's.
-pub(super) fn read(name: &str, bytes: &[u8], told: &str) -> Result<Content, Error> {
+/// The index that a document is, or nothing where it is a manifest; its own word counts more than the registry's.
+pub(super) fn read_index(
+    name: &str,
+    bytes: &[u8],
+    told: &str,
+) -> Result<Option<ImageIndex>, Error> {
     let value: serde_json::Value = parse(name, bytes)?;
-    let own = value.get("mediaType").and_then(serde_json::Value::as_str).unwrap_or(told);
     if value.get("schemaVersion") != Some(&serde_json::Value::from(2)) {
-        let problem = "its manifest is not of schema version 2".to_owned();
+        let problem = "it is not of schema version 2".to_owned();
         return Err(Error::Document { name: name.to_owned(), problem });
     }
-    if INDEXES.contains(&own) || value.get("manifests").is_some() {
-        Ok(Content::Index(parse(name, bytes)?))
-    } else {
-        Ok(Content::Manifest(parse(name, bytes)?))
-    }
-}
-
-/// Reads the config of an image.
-pub(super) fn read_config(name: &str, bytes: &[u8]) -> Result<ImageConfiguration, Error> {
-    parse(name, bytes)
+    let own = value.get("mediaType").and_then(serde_json::Value::as_str).unwrap_or(told);
+    let is_index = INDEXES.contains(&own) || value.get("manifests").is_some();
+    is_index.then(|| parse(name, bytes)).transpose()
 }
 
 fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, Error> {
@@ -47,7 +37,10 @@ fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, Error> {
 pub(super) fn digest_of(name: &str, descriptor: &Descriptor) -> Result<Digest, Error> {
     let text = descriptor.digest().to_string();
     text.strip_prefix("sha256:").and_then(|hex| Digest::from_hex(hex).ok()).ok_or_else(|| {
-        Error::Document { name: name.to_owned(), problem: format!("its digest {text} is not sha256") }
+        Error::Document {
+            name: name.to_owned(),
+            problem: format!("its digest {text} is not sha256"),
+        }
     })
 }
 

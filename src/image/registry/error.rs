@@ -76,7 +76,9 @@ impl Error {
             Self::Base(_) => return None,
             Self::Duplicate { .. } => "write {id} in the name, and note that names are lower-case",
             Self::NoTag { .. } => "write `registry.example/repository:tag`, without a digest",
-            Self::NotThere { .. } => "look for a misspelt name; some registries forget what no tag names any more",
+            Self::NotThere { .. } => {
+                "look for a misspelt name; some registries forget what no tag names any more"
+            }
             Self::Moved { actual, .. } => {
                 return Some(format!(
                     "look at what changed, and if you want it write @{actual} instead, or leave the tag out"

@@ -3,7 +3,7 @@
 use oci_spec::image::{ImageIndexBuilder, MediaType, Os, PlatformBuilder};
 
 use super::Error;
-use super::document::{Content, fits, read};
+use super::document::{fits, read_index};
 use crate::base::{Arch, canon};
 use crate::image::oci::{ImageDigests, architecture, descriptor};
 use crate::net::registry::Document;
@@ -18,9 +18,10 @@ pub(super) fn with_image(
 ) -> Result<Document, Error> {
     let mut manifests = Vec::new();
     if let Some(before) = before
-        && let Content::Index(index) = read(name, &before.bytes, &before.media_type)?
+        && let Some(index) = read_index(name, &before.bytes, &before.media_type)?
     {
-        let others = index.manifests().iter().filter(|entry| !fits(entry.platform().as_ref(), arch));
+        let others =
+            index.manifests().iter().filter(|entry| !fits(entry.platform().as_ref(), arch));
         manifests.extend(others.cloned());
     }
     let platform = PlatformBuilder::default()

@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::document::{Content, digest_of, fits, read};
+use super::document::{digest_of, fits, read_index};
 use super::workers::each;
 use super::{Error, index};
 use crate::base::progress::Task;
 use crate::base::{Arch, Cancel, Digest, SharedReporter, Store};
+use crate::image::Image;
 use crate::image::compressor::Compressor;
 use crate::image::oci::{ImageDigests, manifest};
-use crate::image::Image;
 use crate::net::Client;
 use crate::net::registry::{Document, Reference, Repository, Uploaded};
 
@@ -203,7 +203,8 @@ impl Push<'_> {
     fn blobs(&self, images: &[Ready], report: &mut PushReport) -> Result<(), Error> {
         let shared = shared(images);
         let bytes = shared.iter().map(|blob| blob.size).sum();
-        let whole = Task::start(self.reporter, "push", format!("{} blobs", shared.len()), Some(bytes));
+        let whole =
+            Task::start(self.reporter, "push", format!("{} blobs", shared.len()), Some(bytes));
         let first = each(&shared, self.options.jobs, |blob| {
             let repository = &images[blob.repositories[0]].repository;
             if repository.has_blob(&blob.digest)? {
@@ -278,7 +279,7 @@ impl Push<'_> {
 
 /// Whether an index names this image for its platform.
 fn holds(name: &str, document: &Document, image: &Ready) -> Result<bool, Error> {
-    let Content::Index(index) = read(name, &document.bytes, &document.media_type)? else {
+    let Some(index) = read_index(name, &document.bytes, &document.media_type)? else {
         return Ok(false);
     };
     let mut own =

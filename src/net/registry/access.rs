@@ -95,7 +95,8 @@ impl Access {
                 .iter()
                 .filter_map(|value| value.to_str().ok()),
         );
-        let refused = |reason: &str| Error::Denied { address: from.clone(), reason: reason.to_owned() };
+        let refused =
+            |reason: &str| Error::Denied { address: from.clone(), reason: reason.to_owned() };
         let Some(asked) = asked else {
             return Err(refused("it says 401, and not what it wants").into());
         };
@@ -114,13 +115,17 @@ impl Access {
             return Err(refused("it wants a user and a password, and none are known here").into());
         }
         if asked == Challenge::Basic && call.authorization == had {
-            return Err(refused("it does not take the user and the password that are known here").into());
+            return Err(
+                refused("it does not take the user and the password that are known here").into()
+            );
         }
         let (response, from) = means.transport.send(&call, means.cancel).await?;
         if response.status() == StatusCode::UNAUTHORIZED && from.same_origin(call.address) {
             self.forget(&home, visit);
             let reason = match asked {
-                Challenge::Basic => "it does not take the user and the password that are known here",
+                Challenge::Basic => {
+                    "it does not take the user and the password that are known here"
+                }
                 Challenge::Bearer { .. } => "it does not take the token that its token server gave",
             };
             return Err(refused(reason).into());
@@ -210,9 +215,14 @@ impl Access {
         let joined = scopes.join(" ");
         let (address, method, body, authorization);
         if let Some(Login::Identity(token)) = &login {
-            pairs.extend([("grant_type", "refresh_token"), ("refresh_token", token), ("client_id", CLIENT)]);
+            pairs.extend([
+                ("grant_type", "refresh_token"),
+                ("refresh_token", token),
+                ("client_id", CLIENT),
+            ]);
             pairs.push(("scope", &joined));
-            let form = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(&pairs).finish();
+            let form =
+                url::form_urlencoded::Serializer::new(String::new()).extend_pairs(&pairs).finish();
             headers.insert(
                 header::CONTENT_TYPE,
                 HeaderValue::from_static("application/x-www-form-urlencoded"),
@@ -227,8 +237,12 @@ impl Access {
                 }
                 Login::Identity(_) => None,
             };
-            (address, method, body, authorization) =
-                (realm.with_query(&pairs), Method::GET, Payload::None, login.and_then(authorization_of));
+            (address, method, body, authorization) = (
+                realm.with_query(&pairs),
+                Method::GET,
+                Payload::None,
+                login.and_then(authorization_of),
+            );
         }
         let call = Call { method, address: &address, headers, authorization, body };
         let (response, from) = means.transport.send(&call, means.cancel).await?;
@@ -265,7 +279,11 @@ async fn read(means: &Means<'_>, from: &Address, response: Response) -> Result<V
         .transport
         .read(from, response, means.cancel, |piece| {
             if bytes.len() + piece.len() > LARGEST_ANSWER {
-                return Err(Error::TooLarge { address: from.clone(), limit: LARGEST_ANSWER as u64 }.into());
+                return Err(Error::TooLarge {
+                    address: from.clone(),
+                    limit: LARGEST_ANSWER as u64,
+                }
+                .into());
             }
             bytes.extend_from_slice(piece);
             Ok(())
@@ -287,7 +305,11 @@ struct Fault {
 }
 
 /// What an answer means that is not what was asked for, in the registry's own words where it has some.
-pub(in crate::net) async fn objection(means: &Means<'_>, response: Response, from: Address) -> Failure {
+pub(in crate::net) async fn objection(
+    means: &Means<'_>,
+    response: Response,
+    from: Address,
+) -> Failure {
     let status = response.status();
     let failure = refusal(&from, &response);
     if matches!(failure, Failure::Passing { .. }) {

@@ -31,7 +31,11 @@ pub(super) fn parse<'a>(values: impl Iterator<Item = &'a str>) -> Option<Challen
                 found.map(|(_, value)| value.clone())
             };
             if let Some(realm) = find("realm") {
-                return Some(Challenge::Bearer { realm, service: find("service"), scope: find("scope") });
+                return Some(Challenge::Bearer {
+                    realm,
+                    service: find("service"),
+                    scope: find("scope"),
+                });
             }
         }
     }
@@ -73,23 +77,38 @@ fn parameters(text: &str) -> Vec<(String, String)> {
 mod tests {
     use super::*;
 
-    fn bearer(realm: &str, service: Option<&str>, scope: Option<&str>) -> Option<Challenge> {
+    fn bearer(realm: &str, service: Option<&str>, scope: Option<&str>) -> Challenge {
         let own = |text: Option<&str>| text.map(str::to_owned);
-        Some(Challenge::Bearer { realm: realm.to_owned(), service: own(service), scope: own(scope) })
+        Challenge::Bearer { realm: realm.to_owned(), service: own(service), scope: own(scope) }
     }
 
     #[test]
     fn challenges_are_read_in_their_variants() {
         for (values, expected) in [
             (
-                vec![r#"Bearer realm="https://auth.example/token",service="r.example",scope="repository:a/b:pull,push""#],
-                bearer("https://auth.example/token", Some("r.example"), Some("repository:a/b:pull,push")),
+                vec![
+                    r#"Bearer realm="https://auth.example/token",service="r.example",scope="repository:a/b:pull,push""#,
+                ],
+                Some(bearer(
+                    "https://auth.example/token",
+                    Some("r.example"),
+                    Some("repository:a/b:pull,push"),
+                )),
             ),
-            (vec![r#"bearer Realm="https://a.example/t""#], bearer("https://a.example/t", None, None)),
-            (vec!["Bearer realm=https://a.example/t, service=x"], bearer("https://a.example/t", Some("x"), None)),
+            (
+                vec![r#"bearer Realm="https://a.example/t""#],
+                Some(bearer("https://a.example/t", None, None)),
+            ),
+            (
+                vec!["Bearer realm=https://a.example/t, service=x"],
+                Some(bearer("https://a.example/t", Some("x"), None)),
+            ),
             (vec![r#"Basic realm="Registry""#], Some(Challenge::Basic)),
-            (vec!["Basic realm=x", r#"Bearer realm="https://a.example/t""#], bearer("https://a.example/t", None, None)),
-            (vec![r#"Bearer realm="a\"b"#], bearer("a\"b", None, None)),
+            (
+                vec!["Basic realm=x", r#"Bearer realm="https://a.example/t""#],
+                Some(bearer("https://a.example/t", None, None)),
+            ),
+            (vec![r#"Bearer realm="a\"b"#], Some(bearer("a\"b", None, None))),
             (vec![r#"Bearer service="x""#], None),
             (vec!["Digest realm=x"], None),
             (vec![""], None),

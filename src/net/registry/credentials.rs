@@ -28,7 +28,10 @@ const LARGEST_FILE: u64 = 4 * 1024 * 1024;
 /// What to tell a registry or its token server.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Login {
-    Basic { user: String, password: String },
+    Basic {
+        user: String,
+        password: String,
+    },
     /// A token to get tokens with.
     Identity(String),
 }
@@ -54,7 +57,8 @@ struct Settings {
 
 #[derive(Deserialize, Default)]
 struct Auth {
-    auth: Option<String>,
+    #[serde(rename = "auth")]
+    pair: Option<String>,
     username: Option<String>,
     password: Option<String>,
     identitytoken: Option<String>,
@@ -90,22 +94,23 @@ pub(super) fn find(files: &[PathBuf], lookup: &Lookup<'_>) -> Result<Option<Logi
             fail(format!("it does not read (line {}, column {})", error.line(), error.column()))
         })?;
         let names: Vec<String> = names(lookup.registry, lookup.server, lookup.repository);
-        let helper = best(&settings.cred_helpers, &names)
-            .map(|(key, helper)| (key.clone(), helper.clone()));
+        let helper =
+            best(&settings.cred_helpers, &names).map(|(key, helper)| (key.clone(), helper.clone()));
         if let Some((key, name)) = helper {
             if let Some(login) = helper::ask(&name, &key, lookup)? {
                 return Ok(Some(login));
             }
             continue;
         }
-        if let Some((key, auth)) = best(&settings.auths, &names) {
-            if let Some(login) = login(auth).map_err(|reason| fail(format!("{key}: {reason}")))? {
-                return Ok(Some(login));
-            }
+        if let Some((key, auth)) = best(&settings.auths, &names)
+            && let Some(login) = login(auth).map_err(|reason| fail(format!("{key}: {reason}")))?
+        {
+            return Ok(Some(login));
         }
         if let Some(store) = settings.creds_store.filter(|store| !store.is_empty()) {
             // Docker keeps each login under the key that its configuration has for it.
-            let key = best(&settings.auths, &names).map_or(lookup.registry, |(key, _)| key.as_str());
+            let key =
+                best(&settings.auths, &names).map_or(lookup.registry, |(key, _)| key.as_str());
             if let Some(login) = helper::ask(&store, key, lookup)? {
                 return Ok(Some(login));
             }
@@ -147,7 +152,7 @@ fn login(auth: &Auth) -> Result<Option<Login>, &'static str> {
     if let (Some(user), Some(password)) = (&auth.username, &auth.password) {
         return Ok(Some(Login::Basic { user: user.clone(), password: password.clone() }));
     }
-    let Some(text) = auth.auth.as_ref().filter(|text| !text.is_empty()) else { return Ok(None) };
+    let Some(text) = auth.pair.as_ref().filter(|text| !text.is_empty()) else { return Ok(None) };
     let wrong = "its `auth` is not the base64 of user:password";
     let bytes = base64::engine::general_purpose::STANDARD.decode(text.trim()).map_err(|_| wrong)?;
     let pair = String::from_utf8(bytes).map_err(|_| wrong)?;
@@ -192,13 +197,21 @@ mod tests {
             ("d.example", "x", None),
             ("a.example:5000", "x", None),
         ] {
-            assert_eq!(found(text, registry, repository).unwrap(), expected, "{registry}/{repository}");
+            assert_eq!(
+                found(text, registry, repository).unwrap(),
+                expected,
+                "{registry}/{repository}"
+            );
         }
     }
 
     #[test]
     fn errors_name_the_file_and_show_no_secret() {
-        for text in [r#"{"auths": {"a.example": {"auth": "c2VjcmV0"}}}"#, r#"{"auths": ["c2VjcmV0"]}"#, "c2VjcmV0"] {
+        for text in [
+            r#"{"auths": {"a.example": {"auth": "c2VjcmV0"}}}"#,
+            r#"{"auths": ["c2VjcmV0"]}"#,
+            "c2VjcmV0",
+        ] {
             let error = found(text, "a.example", "x").unwrap_err().to_string();
             assert!(error.contains("config.json") && !error.contains("c2VjcmV0"), "{error}");
         }

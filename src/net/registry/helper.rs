@@ -16,6 +16,9 @@ use crate::base::clock::Stopwatch;
 /// More than any secret has.
 const LONGEST_ANSWER: u64 = 64 * 1024;
 
+/// More than any helper has to say when it fails.
+const LONGEST_MESSAGE: usize = 500;
+
 /// How often a running helper is looked at.
 const POLL: Duration = Duration::from_millis(10);
 
@@ -30,13 +33,10 @@ struct Answer {
 }
 
 /// Asks the helper; `None` when it knows of nothing.
-pub(super) fn ask(
-    name: &str,
-    server: &str,
-    lookup: &Lookup<'_>,
-) -> Result<Option<Login>, Error> {
+pub(super) fn ask(name: &str, server: &str, lookup: &Lookup<'_>) -> Result<Option<Login>, Error> {
     let Lookup { helpers, deadline, cancel, .. } = *lookup;
-    let fail = |reason: String| Error::Helper { name: name.to_owned(), server: server.to_owned(), reason };
+    let fail =
+        |reason: String| Error::Helper { name: name.to_owned(), server: server.to_owned(), reason };
     if name.is_empty() || name.contains(['/', '\0']) {
         return Err(fail("its name is no program's".to_owned()));
     }
@@ -96,7 +96,9 @@ pub(super) fn ask(
         if said.contains(UNKNOWN) {
             return Ok(None);
         }
-        let said: String = said.trim().chars().filter(|c| !c.is_control()).take(200).collect();
+        // What is longer is no message, and may be what nobody should read.
+        let said = if said.len() > LONGEST_MESSAGE { "..." } else { said.trim() };
+        let said: String = said.chars().filter(|c| !c.is_control()).collect();
         return Err(fail(format!("{status}: {said}")));
     }
     let answer: Answer = serde_json::from_slice(&text)

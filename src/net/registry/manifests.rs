@@ -114,11 +114,18 @@ impl Repository {
                 && expected != digest
             {
                 let name = from.to_string();
-                return Err(Error::Base(crate::base::Error::DigestMismatch { name, expected, actual: digest }).into());
+                return Err(Error::Base(crate::base::Error::DigestMismatch {
+                    name,
+                    expected,
+                    actual: digest,
+                })
+                .into());
             }
             if serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).is_err() {
                 // A sign-in page of a hotel or a company proxy, mostly.
-                let reason = format!("the answer is {media_type:?} and no JSON, where a manifest was expected");
+                let reason = format!(
+                    "the answer is {media_type:?} and no JSON, where a manifest was expected"
+                );
                 return Err(Error::NoRegistry { address: from, reason }.into());
             }
             Ok(Some(Document { bytes, digest, media_type }))
@@ -144,7 +151,9 @@ impl Repository {
                 return Err(self.objection(answer).await);
             }
             match told_digest(answer.0.headers()) {
-                Some(actual) if actual != document.digest => Err(stored_otherwise(&answer.1, document, actual)),
+                Some(actual) if actual != document.digest => {
+                    Err(stored_otherwise(&answer.1, document, actual))
+                }
                 _ => Ok(()),
             }
         })
@@ -153,7 +162,8 @@ impl Repository {
 
 fn stored_otherwise(address: &Address, document: &Document, actual: Digest) -> Failure {
     let name = address.to_string();
-    Error::Base(crate::base::Error::DigestMismatch { name, expected: document.digest, actual }).into()
+    Error::Base(crate::base::Error::DigestMismatch { name, expected: document.digest, actual })
+        .into()
 }
 
 /// The tag that stands in for the referrers of a document.

@@ -24,17 +24,18 @@ impl Reference {
     /// Reads a name. Without a registry it is one of Docker Hub; without tag and digest it means `latest`.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let fail = |reason: String| Error::Reference { text: text.to_owned(), reason };
-        let parsed: oci_spec::distribution::Reference =
-            text.parse().map_err(|error: oci_spec::distribution::ParseError| {
-                fail(error.to_string())
-            })?;
+        let parsed: oci_spec::distribution::Reference = text
+            .parse()
+            .map_err(|error: oci_spec::distribution::ParseError| fail(error.to_string()))?;
         let digest = match parsed.digest() {
             None => None,
             Some(digest) => Some(
                 digest
                     .strip_prefix("sha256:")
                     .and_then(|hex| Digest::from_hex(hex).ok())
-                    .ok_or_else(|| fail("the digest is not `sha256:` and 64 hex digits".to_owned()))?,
+                    .ok_or_else(|| {
+                        fail("the digest is not `sha256:` and 64 hex digits".to_owned())
+                    })?,
             ),
         };
         Ok(Self {
@@ -91,9 +92,20 @@ mod tests {
             assert_eq!(Reference::parse(&text).unwrap().to_string(), shown);
         }
         let hub = Reference::parse("debian:bookworm").unwrap();
-        assert_eq!((hub.repository.as_str(), hub.tag.as_deref()), ("library/debian", Some("bookworm")));
+        assert_eq!(
+            (hub.repository.as_str(), hub.tag.as_deref()),
+            ("library/debian", Some("bookworm"))
+        );
         assert_ne!(Reference::server(&hub.registry), hub.registry);
-        for bad in ["", "UPPER/case", "a b", "a/b:", "h.example/a@sha256:12", "a@sha512:00", "h.example//a"] {
+        for bad in [
+            "",
+            "UPPER/case",
+            "a b",
+            "a/b:",
+            "h.example/a@sha256:12",
+            "a@sha512:00",
+            "h.example//a",
+        ] {
             let error = Reference::parse(bad).unwrap_err();
             assert!(error.hint().is_some(), "{error}");
         }

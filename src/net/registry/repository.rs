@@ -122,7 +122,8 @@ pub(super) fn headers(pairs: &[(HeaderName, &str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     for (name, value) in pairs {
-        let value = HeaderValue::from_str(value).expect("media types, numbers and ranges are ASCII");
+        let value =
+            HeaderValue::from_str(value).expect("media types, numbers and ranges are ASCII");
         headers.insert(name, value);
     }
     headers

@@ -103,8 +103,14 @@ fn list(value: &str) -> impl Iterator<Item = &str> {
 
 fn check_host(host: &str) -> Result<(), &'static str> {
     let fits = !host.is_empty()
-        && host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b':' | b'[' | b']'));
-    if fits { Ok(()) } else { Err("a registry is a host with, if need be, a port: no scheme, no path") }
+        && host
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b':' | b'[' | b']'));
+    if fits {
+        Ok(())
+    } else {
+        Err("a registry is a host with, if need be, a port: no scheme, no path")
+    }
 }
 
 /// Whether nobody but this machine answers there.
@@ -122,7 +128,8 @@ fn is_loopback(server: &str) -> bool {
 /// Docker's file first, then those of Podman and its kin.
 fn credential_files(host: &Host<'_>) -> Vec<PathBuf> {
     let home = host.home.map(PathBuf::from);
-    let docker = host.folder("DOCKER_CONFIG").or_else(|| home.as_ref().map(|home| home.join(".docker")));
+    let docker =
+        host.folder("DOCKER_CONFIG").or_else(|| home.as_ref().map(|home| home.join(".docker")));
     docker
         .map(|folder| folder.join("config.json"))
         .into_iter()
@@ -139,8 +146,13 @@ mod tests {
     use super::*;
 
     fn read(pairs: &[(&str, &str)]) -> Result<Registries, Error> {
-        let env = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Registries::read(&Host { env: &env, home: Some(Path::new("/home/me")), root: Path::new("/nonexistent") })
+        let env =
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Registries::read(&Host {
+            env: &env,
+            home: Some(Path::new("/home/me")),
+            root: Path::new("/nonexistent"),
+        })
     }
 
     #[test]
@@ -161,8 +173,11 @@ mod tests {
 
     #[test]
     fn mirrors_come_first_and_may_have_a_prefix() {
-        let registries =
-            read(&[(MIRRORS, "a.example=m1.example/hub/,a.example=m2.example:80 b.example=m3.example")]).unwrap();
+        let registries = read(&[(
+            MIRRORS,
+            "a.example=m1.example/hub/,a.example=m2.example:80 b.example=m3.example",
+        )])
+        .unwrap();
         let places = registries.places("a.example", "x/y");
         let pair = |host: &str, name: &str| (host.to_owned(), name.to_owned());
         assert_eq!(
@@ -178,11 +193,16 @@ mod tests {
 
     #[test]
     fn credentials_lie_where_docker_and_podman_keep_them() {
-        let files = read(&[("DOCKER_CONFIG", "/d"), ("XDG_RUNTIME_DIR", "/run/me")]).unwrap().credentials;
+        let files =
+            read(&[("DOCKER_CONFIG", "/d"), ("XDG_RUNTIME_DIR", "/run/me")]).unwrap().credentials;
         let shown: Vec<_> = files.iter().map(|path| path.display().to_string()).collect();
         assert_eq!(
             shown,
-            ["/d/config.json", "/run/me/containers/auth.json", "/home/me/.config/containers/auth.json"]
+            [
+                "/d/config.json",
+                "/run/me/containers/auth.json",
+                "/home/me/.config/containers/auth.json"
+            ]
         );
         assert_eq!(read(&[]).unwrap().credentials[0], Path::new("/home/me/.docker/config.json"));
     }

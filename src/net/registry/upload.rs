@@ -143,7 +143,12 @@ impl Job<'_> {
         }
         let body = match length {
             0 => Payload::Bytes(bytes::Bytes::new()),
-            _ => Payload::File(Part { path: self.path, start: open.offset, length, meter: &self.meter }),
+            _ => Payload::File(Part {
+                path: self.path,
+                start: open.offset,
+                length,
+                meter: &self.meter,
+            }),
         };
         let method = if last { Method::PUT } else { Method::PATCH };
         let answer = self.ask(method, &address, &lines, body).await?;
@@ -180,7 +185,8 @@ impl Job<'_> {
             Some(from) => self.begin.with_query(&[("mount", &digest), ("from", from)]),
             None => self.begin.clone(),
         };
-        let answer = self.ask(Method::POST, &address, &[], Payload::Bytes(bytes::Bytes::new())).await?;
+        let answer =
+            self.ask(Method::POST, &address, &[], Payload::Bytes(bytes::Bytes::new())).await?;
         match answer.0.status() {
             StatusCode::CREATED => Ok(Some(Uploaded::Mounted)),
             StatusCode::ACCEPTED => {
@@ -233,7 +239,8 @@ fn standing((response, from): &(Response, Address)) -> Result<Standing, Error> {
     }
     // `0-N`, both ends included. Nothing at all looks like one byte, which no piece of ours is.
     let offset = text(header::RANGE).and_then(|range| {
-        let end = range.trim_start_matches("bytes=").split_once('-')?.1.trim().parse::<u64>().ok()?;
+        let end =
+            range.trim_start_matches("bytes=").split_once('-')?.1.trim().parse::<u64>().ok()?;
         Some(if end == 0 { 0 } else { end + 1 })
     });
     Ok(Standing { address, offset })

