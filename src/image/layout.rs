@@ -7,10 +7,12 @@
 //!   blobs/sha256/<hex>       layers, configs, manifests: linked from the store, or copied
 //! ```
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use oci_spec::image::{
-    ANNOTATION_REF_NAME, ImageIndexBuilder, MediaType, OciLayoutBuilder, Os, PlatformBuilder,
+    ANNOTATION_REF_NAME, Descriptor, ImageIndexBuilder, MediaType, OciLayoutBuilder, Os,
+    PlatformBuilder,
 };
 
 use super::compressor::Compressor;
@@ -36,11 +38,7 @@ pub fn write(
     if !marker.exists() && fs_err::read_dir(folder)?.next().is_some() {
         return Err(Error::NotALayout { path: folder.to_owned() });
     }
-    let version = OciLayoutBuilder::default()
-        .image_layout_version("1.0.0")
-        .build()
-        .expect("every required field is set");
-    write_atomic(&marker, &canon::to_vec(&version)?)?;
+    write_atomic(&marker, &self::marker()?)?;
     let mut written = Vec::new();
     let mut descriptors = Vec::new();
     for (name, image) in images {
@@ -50,26 +48,56 @@ pub fn write(
             cancel.check()?;
             put_blob(store, &digest, folder)?;
         }
-        let platform = PlatformBuilder::default()
-            .architecture(architecture(image.arch))
-            .os(Os::Linux)
-            .build()
-            .expect("every required field is set");
-        let size = digests.manifest_size;
-        let mut entry = descriptor(MediaType::ImageManifest, size, &digests.manifest);
-        entry.set_platform(Some(platform));
-        entry.set_annotations(Some([(ANNOTATION_REF_NAME.to_owned(), (*name).to_owned())].into()));
-        descriptors.push(entry);
+        let names = [(ANNOTATION_REF_NAME.to_owned(), (*name).to_owned())].into();
+        descriptors.push(entry(image, &digests, names));
         written.push(digests);
     }
+    write_atomic(&folder.join("index.json"), &index(descriptors)?)?;
+    Ok(written)
+}
+
+/// The file `oci-layout`.
+pub(super) fn marker() -> Result<Vec<u8>, Error> {
+    let version = OciLayoutBuilder::default()
+        .image_layout_version("1.0.0")
+        .build()
+        .expect("every required field is set");
+    Ok(canon::to_vec(&version)?)
+}
+
+/// An image in `index.json`.
+pub(super) fn entry(
+    image: &Image,
+    digests: &ImageDigests,
+    annotations: BTreeMap<String, String>,
+) -> Descriptor {
+    let platform = PlatformBuilder::default()
+        .architecture(architecture(image.arch))
+        .os(Os::Linux)
+        .build()
+        .expect("every required field is set");
+    let size = digests.manifest_size;
+    let mut entry = descriptor(MediaType::ImageManifest, size, &digests.manifest);
+    entry.set_platform(Some(platform));
+    entry.set_annotations(Some(annotations.into_iter().collect()));
+    entry
+}
+
+/// The file `index.json`.
+pub(super) fn index(entries: Vec<Descriptor>) -> Result<Vec<u8>, Error> {
     let index = ImageIndexBuilder::default()
         .schema_version(2_u32)
         .media_type(MediaType::ImageIndex)
-        .manifests(descriptors)
+        .manifests(entries)
         .build()
         .expect("every required field is set");
-    write_atomic(&folder.join("index.json"), &canon::to_vec(&index)?)?;
-    Ok(written)
+    Ok(canon::to_vec(&index)?)
+}
+
+/// A name as a layout can hold it: the grammar of reference names has no `__` (OCI image specification, annotations.md).
+pub(super) fn layout_name(name: &str) -> Result<String, Error> {
+    let name = name.replace("__", "--");
+    if is_name(&name) { Ok(name) } else { Err(Error::Name { name }) }
 }
 
 /// Links a blob into the layout; copies and checks it where links do not reach.
