@@ -150,6 +150,7 @@ fn of_registry(error: &image::registry::Error) -> Kind {
 fn of_runtime(error: &runtime::Error) -> Kind {
     match error {
         runtime::Error::Daemon(error) => of_daemon(error),
+        runtime::Error::Image(error) => of_image(error),
         runtime::Error::Host { .. } => Kind::Host,
         runtime::Error::Base(error) => of_base(error),
         runtime::Error::System { source, .. } => of_io(source),

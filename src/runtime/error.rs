@@ -32,6 +32,9 @@ pub enum Error {
         /// Where it should be.
         path: PathBuf,
     },
+    /// From the room `image`.
+    #[error(transparent)]
+    Image(#[from] crate::image::Error),
     /// A Docker daemon, or the way to it.
     #[error(transparent)]
     Daemon(#[from] super::docker::DaemonError),
@@ -49,6 +52,7 @@ impl Error {
         match self {
             Self::Host { hint, .. } => Some(hint),
             Self::Daemon(error) => error.hint(),
+            Self::Image(error) => error.hint(),
             _ => None,
         }
     }

@@ -1,5 +1,10 @@
-//! Tests over a Docker daemon: the connection, and images sent into it.
+//! Tests over a Docker daemon: the connection, images sent into it, and archives that it and others read.
 //!
 //! They start daemons of their own (Debian's package docker.io) as root; elsewhere they say that they are skipped.
 
+mod archive;
 mod engine;
+mod interrupted;
+mod load;
+mod proxy;
+mod set;

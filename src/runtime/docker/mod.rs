@@ -2,4 +2,6 @@
 
 mod engine;
 
-pub use engine::{ApiVersion, Daemon, DaemonError, Endpoint, Engine, Product};
+pub use engine::{
+    ApiVersion, Daemon, DaemonError, Endpoint, Engine, LoadReport, LoadedImage, Product,
+};

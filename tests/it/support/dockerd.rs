@@ -4,7 +4,7 @@
 //! A small shell holds it: when the pipe to that shell closes, by `drop` or since the test process died in whatever way, the
 //! shell stops the daemon, waits for its end and removes the folder.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -86,6 +86,11 @@ impl Dockerd {
 
     pub(crate) fn socket(&self) -> PathBuf {
         self.folder.join("d.sock")
+    }
+
+    /// Where its files are.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     pub(crate) fn pid(&self) -> i32 {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use bollard::errors::Error as ClientError;
 
 use super::daemon::ApiVersion;
+use crate::base::Digest;
 
 /// An error of a daemon or of the way to it.
 #[derive(Debug, thiserror::Error)]
@@ -117,6 +118,16 @@ pub enum DaemonError {
         /// The daemon's words.
         message: String,
     },
+    /// The daemon has another image under a name than what it was sent.
+    #[error("{name}: expected {expected}, got {}", actual.as_deref().unwrap_or("no image"))]
+    OtherImage {
+        /// The image's name.
+        name: String,
+        /// The digest of its config, which the id should be.
+        expected: Digest,
+        /// The id that the daemon gives; nothing where it has no image of that name.
+        actual: Option<String>,
+    },
     /// Below this room, or the end was asked for.
     #[error(transparent)]
     Base(#[from] crate::base::Error),
@@ -196,6 +207,10 @@ impl DaemonError {
             Self::DiskFull { .. } => {
                 "free some space (docker system prune), or give the daemon another data root; the same \
                  command then goes on where it stopped"
+            }
+            Self::OtherImage { .. } => {
+                "is something else tagging images in this daemon? Otherwise report it: the image must not \
+                 be used"
             }
             Self::Refused { .. } | Self::Base(_) | Self::Setup(_) => return None,
         })
