@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use super::{
-    audit, build, bundle, collect, doctor, exit, export, gc, lock, push, report, run, verify,
+    audit, build, bundle, collect, doctor, exit, export, gc, load, lock, push, report, run, verify,
 };
 
 /// Reproducible environments and images for SWE-bench-like tasks, with proven gold-run stability
@@ -51,6 +51,15 @@ pub(crate) struct Global {
         hide_env_values = true
     )]
     pub(crate) mirrors: Option<PathBuf>,
+    /// Address of the Docker daemon: unix:///path or tcp://host:port [default: as Docker's own client]
+    #[arg(
+        long,
+        global = true,
+        value_name = "ADDRESS",
+        env = "DOCKER_HOST",
+        hide_env_values = true
+    )]
+    pub(crate) docker_host: Option<String>,
     /// Use no network: whatever is missing is an error
     #[arg(long, global = true)]
     pub(crate) offline: bool,
@@ -75,6 +84,7 @@ pub(crate) enum Verb {
     Collect(collect::Args),
     Verify(verify::Args),
     Export(export::Args),
+    Load(load::Args),
     Push(push::Args),
     Audit(audit::Args),
     Report(report::Args),

@@ -3,16 +3,15 @@
 use std::path::PathBuf;
 
 use super::args::Selection;
-use super::exit;
 use super::gold::Gold;
 use super::session::{Session, report_failures};
 use super::settings::Settings;
-use super::swebench;
+use super::{archive, exit, swebench};
 use crate::base::files::write_atomic;
 use crate::manifest;
 use crate::pipeline::{self, Locks};
 
-/// Write the images of a split as an OCI layout, and its evaluation manifest beside it
+/// Write the images of a split: as an OCI layout with the evaluation manifest beside it, or as one file
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Args {
@@ -34,8 +33,10 @@ enum Format {
 struct Images {
     #[command(flatten)]
     selection: Selection,
-    /// Folder to write: `oci/` (the layout) and `manifest.json`
+    /// Folder to write (`oci/`, the layout, and `manifest.json`), or a file `*.tar`
     output: PathBuf,
+    #[command(flatten)]
+    archive: archive::Options,
     #[command(flatten)]
     gold: Gold,
 }
@@ -49,6 +50,9 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
 }
 
 fn write_images(args: &Images, settings: &Settings) -> anyhow::Result<u8> {
+    if args.archive.is_archive(&args.output) {
+        return args.archive.write(&args.selection, &args.output, settings);
+    }
     let session = Session::open(settings)?;
     let board = session.board(&args.selection)?;
     let pipeline = session.pipeline(Locks::Demand);

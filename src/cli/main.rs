@@ -8,8 +8,8 @@ use super::args::{Cli, Verb};
 use super::printer::Printer;
 use super::settings::Settings;
 use super::{
-    audit, build, bundle, collect, diagnostics, doctor, exit, export, gc, interrupt, lock, push,
-    report, run, verify,
+    audit, build, bundle, collect, diagnostics, doctor, exit, export, gc, interrupt, load, lock,
+    push, report, run, verify,
 };
 use crate::base::Cancel;
 
@@ -52,6 +52,7 @@ fn dispatch(verb: Verb, settings: &Settings) -> anyhow::Result<u8> {
         Verb::Build(args) => build::run(&args, settings),
         Verb::Collect(args) => collect::run(&args, settings),
         Verb::Verify(args) => verify::run(&args, settings),
+        Verb::Load(args) => load::run(&args, settings),
         Verb::Export(args) => export::run(&args, settings),
         Verb::Push(args) => push::run(&args, settings),
         Verb::Audit(args) => audit::run(&args, settings),

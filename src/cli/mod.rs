@@ -1,5 +1,6 @@
 //! The command line: one file per verb, progress, diagnostics, exit codes.
 
+mod archive;
 mod args;
 mod audit;
 mod build;
@@ -12,6 +13,7 @@ mod export;
 mod gc;
 mod gold;
 mod interrupt;
+mod load;
 mod lock;
 mod main;
 mod printer;

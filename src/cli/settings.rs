@@ -14,6 +14,8 @@ use super::progress::{Bars, JsonLines, Lines};
 use crate::base::{Cancel, SharedReporter, Store, progress};
 use crate::net;
 use crate::pipeline::{self, Project};
+use crate::runtime;
+use crate::runtime::docker::{Endpoint, Engine};
 use crate::runtime::embedded::Embedded;
 
 /// What every verb starts from.
@@ -26,6 +28,7 @@ pub(crate) struct Settings {
     store: PathBuf,
     scratch: PathBuf,
     project: Option<PathBuf>,
+    docker_host: Option<String>,
     working_dir: PathBuf,
     environment: BTreeMap<String, String>,
     offline: bool,
@@ -73,6 +76,7 @@ impl Settings {
             store,
             scratch,
             project: global.project.clone(),
+            docker_host: global.docker_host.clone(),
             working_dir,
             environment,
             offline: global.offline,
@@ -116,6 +120,16 @@ impl Settings {
         config.offline |= self.offline;
         change(&mut config);
         Ok(net::Client::new(config, &self.cancel).map_err(pipeline::Error::from)?)
+    }
+
+    /// Connects to the Docker daemon.
+    pub(crate) fn engine(&self) -> anyhow::Result<Engine> {
+        let connect = || {
+            let named = self.docker_host.as_deref();
+            let candidates = Endpoint::candidates(named, &self.environment)?;
+            Engine::connect(&candidates, &self.cancel)
+        };
+        Ok(connect().map_err(runtime::Error::from).map_err(pipeline::Error::from)?)
     }
 
     pub(crate) fn runtime(store: &Store) -> anyhow::Result<Embedded> {

@@ -138,26 +138,6 @@ impl Pipeline<'_> {
         let committed = SplitDigests::read(&path)?;
         Ok(committed.map(|committed| digests.differences(&committed)).unwrap_or_default())
     }
-
-    /// Writes the images that were built as an OCI layout and returns how many there are.
-    pub fn export_layout(&self, board: &Board, folder: &Path) -> Result<usize, Error> {
-        // The grammar of reference names has no `__` (OCI image specification, annotations).
-        let images: Vec<(String, &Image)> = board
-            .images()
-            .into_iter()
-            .map(|(name, image)| (name.replace("__", "--"), image))
-            .collect();
-        let named: Vec<(&str, &Image)> =
-            images.iter().map(|(name, image)| (name.as_str(), *image)).collect();
-        image::layout::write(
-            self.bench.store,
-            &named,
-            folder,
-            Compressor::default(),
-            self.bench.cancel,
-        )?;
-        Ok(named.len())
-    }
 }
 
 impl Pipeline<'_> {

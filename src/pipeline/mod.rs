@@ -5,6 +5,7 @@
 mod board;
 mod check;
 mod climb;
+mod deliver;
 mod digests;
 mod error;
 mod execute;

@@ -16,4 +16,5 @@ mod interrupt;
 mod json;
 mod kill_chain;
 mod leftovers;
+mod load;
 mod steps;

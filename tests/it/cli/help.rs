@@ -4,7 +4,7 @@ use hallmark::cli::exit;
 
 use super::context::{TestContext, snapshot};
 
-const VERBS: [&[&str]; 17] = [
+const VERBS: [&[&str]; 18] = [
     &[],
     &["run"],
     &["lock"],
@@ -18,6 +18,7 @@ const VERBS: [&[&str]; 17] = [
     &["verify"],
     &["export"],
     &["export", "swebench"],
+    &["load"],
     &["audit"],
     &["report"],
     &["doctor"],

@@ -1,0 +1,78 @@
+//! Built images on their way to others: an OCI layout, one file, a daemon.
+
+use std::path::Path;
+
+use super::Error;
+use super::board::Board;
+use super::stages::Pipeline;
+use crate::base::files::AtomicFile;
+use crate::image::{self, Compressor, Image, NameTemplate, NamedImage, Tarball};
+use crate::runtime::docker::{Engine, LoadReport};
+
+impl Pipeline<'_> {
+    /// Writes the images that were built as an OCI layout and returns how many there are.
+    pub fn export_layout(&self, board: &Board, folder: &Path) -> Result<usize, Error> {
+        // The grammar of reference names has no `__` (OCI image specification, annotations).
+        let images: Vec<(String, &Image)> = board
+            .images()
+            .into_iter()
+            .map(|(name, image)| (name.replace("__", "--"), image))
+            .collect();
+        let named: Vec<(&str, &Image)> =
+            images.iter().map(|(name, image)| (name.as_str(), *image)).collect();
+        image::layout::write(
+            self.bench.store,
+            &named,
+            folder,
+            Compressor::default(),
+            self.bench.cancel,
+        )?;
+        Ok(named.len())
+    }
+
+    /// Writes the instance images that were built to one file that OCI tools and `docker load` read; how many there are and
+    /// how many bytes it has. The file appears when it is whole.
+    pub fn export_archive(
+        &self,
+        board: &Board,
+        file: &Path,
+        template: &NameTemplate,
+        compressor: Compressor,
+    ) -> Result<(usize, u64), Error> {
+        let names = board.instance_names(template)?;
+        let images = named(&names);
+        let bench = &self.bench;
+        let tarball = Tarball::hybrid(bench.store, &images, compressor, bench.cancel)?;
+        let folder = file.parent().unwrap_or(Path::new("."));
+        let mut out = AtomicFile::new_in(folder)?;
+        let bytes = tarball.write(bench.store, &mut out, bench.reporter, bench.cancel)?;
+        out.commit(file)?;
+        Ok((images.len(), bytes))
+    }
+
+    /// Brings the instance images that were built into a daemon.
+    pub fn load(
+        &self,
+        board: &Board,
+        engine: &Engine,
+        template: &NameTemplate,
+    ) -> Result<LoadReport, Error> {
+        let names = board.instance_names(template)?;
+        let bench = &self.bench;
+        Ok(engine.load(&named(&names), bench.store, bench.reporter, bench.cancel))
+    }
+}
+
+impl Board {
+    /// The instance images that were built, with the names that a template gives them.
+    fn instance_names(&self, template: &NameTemplate) -> Result<Vec<(String, &Image)>, Error> {
+        let built = self.items.iter().filter_map(|item| Some((item, item.image.get()?)));
+        built
+            .map(|(item, image)| Ok((template.name(item.instance.id.as_str(), image.arch)?, image)))
+            .collect()
+    }
+}
+
+fn named<'a>(names: &'a [(String, &'a Image)]) -> Vec<NamedImage<'a>> {
+    names.iter().map(|(name, image)| NamedImage { name, image }).collect()
+}
