@@ -11,7 +11,7 @@ use crate::base::progress::{Event, Outcome, Reporter, TaskId};
 use crate::report::visible;
 
 /// Stages whose start and end are not worth a plain line each: there are hundreds.
-const QUIET_STAGES: [&str; 2] = ["file", "wheel"];
+const QUIET_STAGES: [&str; 4] = ["blob", "file", "layer", "wheel"];
 
 /// One bar per running task.
 pub(crate) struct Bars {

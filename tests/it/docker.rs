@@ -6,5 +6,6 @@ mod archive;
 mod engine;
 mod interrupted;
 mod load;
+mod podman;
 mod proxy;
 mod set;

@@ -160,7 +160,7 @@ fn a_call_has_a_deadline_and_a_daemon_that_dies_is_gone() {
 
     let events = std::thread::scope(|scope| {
         let call = scope.spawn(|| {
-            let wait = Duration::from_secs(60);
+            let wait = Duration::from_mins(1);
             // Nothing is written to it: the daemon answers when it has something to say.
             let work = engine.docker().inspect_image("absent");
             engine.call("look", wait, &Cancel::new(), async {

@@ -28,7 +28,7 @@ rm -rf "$folder"
 "#;
 
 /// A healthy daemon needs a second or two; a machine under load, longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Stopped and removed when dropped.
 pub(crate) struct Dockerd {
