@@ -55,7 +55,9 @@ fn prefix(scheme: &Scheme) -> Result<&str, Error> {
                 "scripts are installed to {}, which is no `bin` of a prefix",
                 scheme.scripts
             ),
-            hint: Some("remove the key: conda's layout has no place for such an environment".into()),
+            hint: Some(
+                "remove the key: conda's layout has no place for such an environment".into(),
+            ),
         }
     })
 }

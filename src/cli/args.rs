@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use super::runtime::Choice;
 use super::{
     audit, build, bundle, collect, doctor, exit, export, gc, load, lock, push, report, run, verify,
 };
@@ -63,6 +64,16 @@ pub(crate) struct Global {
     /// Use no network: whatever is missing is an error
     #[arg(long, global = true)]
     pub(crate) offline: bool,
+    /// What makes containers
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        env = "HALLMARK_RUNTIME",
+        hide_env_values = true,
+        default_value = "auto"
+    )]
+    pub(crate) runtime: Choice,
     /// How many builds and runs go on at once [default: the number of cores]
     #[arg(long, short, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,

@@ -4,9 +4,7 @@ use super::args::Selection;
 use super::exit;
 use super::session::{Session, report_failures};
 use super::settings::Settings;
-use super::settings::launcher;
 use crate::pipeline::{Goal, Locks};
-use crate::runtime::embedded::Embedded;
 
 /// Build the base, env and instance images of a split
 ///
@@ -54,7 +52,7 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
             &board,
             &args.selection.instances,
             folder.path(),
-            |store| Embedded::new(store, launcher()),
+            |store| settings.runtime(store),
         )?;
         report_failures(settings, done)?;
         for finding in &findings {

@@ -21,6 +21,7 @@ mod progress;
 mod push;
 mod report;
 mod run;
+mod runtime;
 mod session;
 mod settings;
 mod size;

@@ -8,15 +8,14 @@ use crate::base::Store;
 use crate::base::flock::FileLock;
 use crate::net::Client;
 use crate::pipeline::{self, Done, Locks, Pipeline, Project};
-use crate::runtime::Workbench;
-use crate::runtime::embedded::Embedded;
+use crate::runtime::{Runtime, Workbench};
 
 /// Everything open.
 pub(crate) struct Session<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) project: Project,
     pub(crate) store: Store,
-    pub(crate) runtime: Embedded,
+    pub(crate) runtime: Box<dyn Runtime>,
     pub(crate) client: Client,
     _in_use: FileLock,
 }
@@ -27,7 +26,7 @@ impl<'a> Session<'a> {
         let project = settings.project()?;
         let store = settings.open_store()?;
         let in_use = store.lock_shared(&settings.cancel)?;
-        let runtime = Settings::runtime(&store)?;
+        let runtime = settings.runtime(&store)?;
         let client = settings.client()?;
         Ok(Self { settings, project, store, runtime, client, _in_use: in_use })
     }
@@ -38,7 +37,7 @@ impl<'a> Session<'a> {
             project: &self.project,
             bench: Workbench {
                 store: &self.store,
-                runtime: &self.runtime,
+                runtime: &*self.runtime,
                 reporter: &self.settings.reporter,
                 cancel: &self.settings.cancel,
             },

@@ -11,12 +11,12 @@ use etcetera::BaseStrategy as _;
 use super::args::Global;
 use super::printer::{Printer, Screen};
 use super::progress::{Bars, JsonLines, Lines};
+use super::runtime::Choice;
 use crate::base::{Cancel, SharedReporter, Store, progress};
 use crate::net;
 use crate::pipeline::{self, Project};
-use crate::runtime;
 use crate::runtime::docker::{Endpoint, Engine};
-use crate::runtime::embedded::Embedded;
+use crate::runtime::{self, Runtime};
 
 /// What every verb starts from.
 pub(crate) struct Settings {
@@ -32,6 +32,7 @@ pub(crate) struct Settings {
     working_dir: PathBuf,
     environment: BTreeMap<String, String>,
     offline: bool,
+    runtime: Choice,
 }
 
 impl Settings {
@@ -80,6 +81,7 @@ impl Settings {
             working_dir,
             environment,
             offline: global.offline,
+            runtime: global.runtime,
         })
     }
 
@@ -123,21 +125,22 @@ impl Settings {
     }
 
     /// Connects to the Docker daemon.
-    pub(crate) fn engine(&self) -> anyhow::Result<Engine> {
+    pub(crate) fn engine(&self) -> Result<Engine, pipeline::Error> {
         let connect = || {
             let named = self.docker_host.as_deref();
             let candidates = Endpoint::candidates(named, &self.environment)?;
             Engine::connect(&candidates, &self.cancel)
         };
-        Ok(connect().map_err(runtime::Error::from).map_err(pipeline::Error::from)?)
+        Ok(connect().map_err(runtime::Error::from)?)
     }
 
-    pub(crate) fn runtime(store: &Store) -> anyhow::Result<Embedded> {
-        Ok(Embedded::new(store, launcher()).map_err(pipeline::Error::from)?)
+    /// What makes containers over this store.
+    pub(crate) fn runtime(&self, store: &Store) -> Result<Box<dyn Runtime>, pipeline::Error> {
+        self.runtime.open(store, || self.engine(), &self.cancel)
     }
-}
 
-/// The program that containers are launched with: this one.
-pub(crate) fn launcher() -> PathBuf {
-    PathBuf::from("/proc/self/exe")
+    /// Whether a daemon was asked for.
+    pub(crate) fn wants_daemon(&self) -> bool {
+        self.runtime == Choice::Docker
+    }
 }

@@ -15,7 +15,7 @@ use crate::dataset::{Instance, Split};
 use crate::image::{self, Compressor, Image, Layer};
 use crate::lock::{self, BaseLock, EnvLock, FileRef, ToolsLock};
 use crate::results::runner_digest;
-use crate::runtime::{Gap, Network};
+use crate::runtime::{EMBEDDED, Gap, Network};
 use crate::spec::Spec;
 use crate::verify::{Lists, Policy, RunOutcome, RunRecord, VERDICT_VERSION, judge};
 
@@ -71,6 +71,7 @@ pub fn build(store: &Store, input: &ManifestInput<'_>, cancel: &Cancel) -> Resul
         images: BTreeMap::new(),
         run_layers: BTreeSet::new(),
         gaps: BTreeSet::new(),
+        runtimes: BTreeSet::new(),
         slots: 0,
     };
     let mut bases = BTreeMap::new();
@@ -109,6 +110,11 @@ pub fn build(store: &Store, input: &ManifestInput<'_>, cancel: &Cancel) -> Resul
         arch: Arch::HOST,
         slots: making.slots,
         gaps: making.gaps.into_iter().collect(),
+        runtimes: if making.runtimes.iter().all(|name| name == EMBEDDED) {
+            Vec::new()
+        } else {
+            making.runtimes.into_iter().collect()
+        },
     };
     let digests = Digests::of(&subject, &evidence, &host)?;
     Ok(Manifest { version: MANIFEST_VERSION, digests, subject, evidence, host })
@@ -121,6 +127,7 @@ struct Making<'a> {
     images: BTreeMap<Digest, image::ImageDigests>,
     run_layers: BTreeSet<Layer>,
     gaps: BTreeSet<Gap>,
+    runtimes: BTreeSet<String>,
     slots: u32,
 }
 
@@ -202,6 +209,7 @@ impl Making<'_> {
         for run in &runs {
             self.run_layers.extend(run.layers.iter().copied());
             self.gaps.extend(run.gaps.iter().cloned());
+            self.runtimes.insert(run.runtime.clone());
             self.slots = self.slots.max(run.slots);
             entries.push(self.run(one, run)?);
         }

@@ -226,6 +226,9 @@ pub struct Host {
     pub slots: u32,
     /// What the host could not give to some run.
     pub gaps: Vec<Gap>,
+    /// What made the containers, where it was not the embedded runtime alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runtimes: Vec<String>,
 }
 
 /// Digest of a run's outcome per test id.

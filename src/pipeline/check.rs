@@ -35,12 +35,12 @@ const LARGEST_READ: u64 = 16 << 20;
 impl Pipeline<'_> {
     /// Builds the board's split again in an empty store at `folder`, with a runtime made by `runtime` for that store, and
     /// returns what differs: nothing is good. The bundle is linked from this pipeline's store.
-    pub fn rebuild_and_compare<R: Runtime, E: Into<Error>>(
+    pub fn rebuild_and_compare<E: Into<Error>>(
         &self,
         board: &Board,
         selected: &[String],
         folder: &Path,
-        runtime: impl FnOnce(&Store) -> Result<R, E>,
+        runtime: impl FnOnce(&Store) -> Result<Box<dyn Runtime>, E>,
     ) -> Result<(Vec<String>, Done), Error> {
         let store = Store::open(&folder.join("store"), &folder.join("scratch"))?;
         let files = board.files(self.bench.store)?;
@@ -54,7 +54,7 @@ impl Pipeline<'_> {
             history::remember(&store, file)?;
         }
         let runtime = runtime(&store).map_err(Into::into)?;
-        let bench = Workbench { store: &store, runtime: &runtime, ..self.bench };
+        let bench = Workbench { store: &store, runtime: &*runtime, ..self.bench };
         let again = Pipeline { bench, ..*self };
         let second = Board::read(self.project, board.split.clone(), selected)?;
         let done = again.execute(&second, Goal::Build);

@@ -22,7 +22,13 @@ pub trait Runtime: Send + Sync {
 
     /// What this host cannot give, found by probing once.
     fn gaps(&self) -> &[Gap];
+
+    /// What makes the containers, as records name it: [`EMBEDDED`], or a daemon with its version.
+    fn name(&self) -> &str;
 }
+
+/// The name of the embedded runtime.
+pub const EMBEDDED: &str = "embedded";
 
 /// What the container sees as `/`.
 #[derive(Debug, Clone, Copy)]
@@ -330,4 +336,30 @@ pub enum Gap {
     Clock,
     /// No other copies of the run beside it.
     Load,
+}
+
+#[cfg(target_os = "linux")]
+impl Gap {
+    /// Whether a gap of the host touches a run with this spec.
+    pub(super) fn concerns(&self, spec: &RunSpec) -> bool {
+        match self {
+            Self::MemoryLimit => spec.limits.memory.is_some(),
+            Self::PidsLimit => spec.limits.pids.is_some(),
+            Self::CpuLimit => spec.limits.cpus.is_some(),
+            Self::SingleId | Self::Seccomp => true,
+            // Found by each run itself, or by its caller.
+            Self::BlackHole
+            | Self::User
+            | Self::Processors
+            | Self::EntryOrder
+            | Self::Ipv4Only
+            | Self::Clock
+            | Self::Load => false,
+        }
+    }
+
+    /// By its name in records.
+    pub(super) fn named(name: &str) -> Option<Self> {
+        serde_json::from_value(serde_json::Value::String(name.to_owned())).ok()
+    }
 }

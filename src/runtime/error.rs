@@ -1,6 +1,9 @@
 //! Why a run could not be had. What happened inside a run is never an error: it is in the log.
 
+use std::io;
 use std::path::PathBuf;
+
+use super::docker::DaemonError;
 
 /// An error of this room: ours (infra), never the command's.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +40,7 @@ pub enum Error {
     Image(#[from] crate::image::Error),
     /// A Docker daemon, or the way to it.
     #[error(transparent)]
-    Daemon(#[from] super::docker::DaemonError),
+    Daemon(DaemonError),
     /// The launcher process died before it could say what the command did.
     #[error("the sandbox launcher failed: {message}")]
     Launcher {
@@ -56,4 +59,20 @@ impl Error {
             _ => None,
         }
     }
+}
+
+impl From<DaemonError> for Error {
+    /// What is from below this room stays that.
+    fn from(error: DaemonError) -> Self {
+        match error {
+            DaemonError::Base(error) => Self::Base(error),
+            error => Self::Daemon(error),
+        }
+    }
+}
+
+/// An error of a system call, with what was being done.
+#[cfg(target_os = "linux")]
+pub(super) fn system(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
+    move |source| Error::System { doing: doing.into(), source }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use super::{Error, ExitStatus, Gap, Root, RunLog, RunSpec, Runtime};
+use super::{EMBEDDED, Error, ExitStatus, Gap, Root, RunLog, RunSpec, Runtime};
 use crate::base::{Cancel, Digest};
 
 /// What one run is to answer.
@@ -134,6 +134,10 @@ impl Runtime for Fake {
 
     fn gaps(&self) -> &[Gap] {
         &[]
+    }
+
+    fn name(&self) -> &str {
+        EMBEDDED
     }
 }
 

@@ -53,6 +53,7 @@ pub fn execute(
             }
             Err(error) if is_passing(&error) => {
                 let mut record = blank(image, plan, key)?;
+                bench.runtime.name().clone_into(&mut record.runtime);
                 record.outcome = RunOutcome::InfraError { reason: error.to_string() };
                 break record;
             }
@@ -92,13 +93,12 @@ pub fn made_before(
     Ok(found)
 }
 
-/// Whether another try may help: the set-up of a container failed, not the host or the store.
+/// Whether another try may help: the set-up of a container failed, or a daemon did, not the host or the store.
 fn is_passing(error: &Error) -> bool {
+    use crate::runtime::Error as Runtime;
     matches!(
         error,
-        Error::Runtime(
-            crate::runtime::Error::System { .. } | crate::runtime::Error::Launcher { .. }
-        )
+        Error::Runtime(Runtime::Daemon(_) | Runtime::System { .. } | Runtime::Launcher { .. })
     )
 }
 
@@ -114,6 +114,7 @@ fn attempt(
     let empty = scratch.path().join("empty");
     fs_err::write(&empty, "")?;
     let mut record = blank(image, plan, key)?;
+    bench.runtime.name().clone_into(&mut record.runtime);
     let patches = plan.patches();
     for patch in &patches {
         // As they were applied: an audit hashes them again.

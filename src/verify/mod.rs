@@ -30,6 +30,7 @@ mod rules;
 mod verdict;
 mod why;
 
+pub(crate) use apply::environment;
 pub use bound::upper_bound;
 pub use derive::{DeriveError, Derived, derive_lists};
 pub use error::Error;
@@ -39,7 +40,6 @@ pub use ladder::{RunRequest, combined_runs, wall_factor, wanted};
 pub use load::with_load;
 pub use near::{NearMiss, Nearness};
 pub use patch::{PatchedFile, patched_files, test_files};
-pub(crate) use apply::environment;
 pub use plan::{RunPlan, file_arguments, record_key, run_key};
 pub use policy::{Policy, PolicyErrors, Remedy, policy_schema};
 pub use profile::{Axis, Clock, Cpu, Profile, Setting, TestOrder};

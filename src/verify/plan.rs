@@ -14,7 +14,7 @@ use crate::base::{Digest, canon};
 use crate::dataset::InstanceId;
 use crate::image::Image;
 use crate::results::{Options, Source, reversed_files, runner_digest, shuffled};
-use crate::runtime::Limits;
+use crate::runtime::{EMBEDDED, Limits};
 use crate::spec::{Spec, TestFiles};
 
 /// Which run.
@@ -213,6 +213,7 @@ pub(crate) fn blank(image: &Image, plan: &RunPlan<'_>, key: Digest) -> Result<Ru
         oom_killed: false,
         network_attempts: None,
         gaps: Vec::new(),
+        runtime: EMBEDDED.to_owned(),
         slots: plan.slots,
     })
 }

@@ -9,7 +9,7 @@ use super::profile::Profile;
 use crate::base::Digest;
 use crate::image::Layer;
 use crate::results::{Disagreement, Source, TestResult};
-use crate::runtime::{ExitStatus, Gap, NetworkAttempts};
+use crate::runtime::{EMBEDDED, ExitStatus, Gap, NetworkAttempts};
 
 /// The version that is written.
 pub const RECORD_VERSION: u64 = 2;
@@ -217,6 +217,14 @@ impl RunOutcome {
     }
 }
 
+fn embedded() -> String {
+    EMBEDDED.to_owned()
+}
+
+fn is_embedded(runtime: &str) -> bool {
+    runtime == EMBEDDED
+}
+
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -298,6 +306,9 @@ pub struct RunRecord {
     pub network_attempts: Option<NetworkAttempts>,
     /// What the host could not give.
     pub gaps: Vec<Gap>,
+    /// What made the container: the embedded runtime, or a daemon with its version.
+    #[serde(default = "embedded", skip_serializing_if = "is_embedded")]
+    pub runtime: String,
     /// How many runs the machine made at once.
     pub slots: u32,
 }

@@ -4,8 +4,10 @@
 
 mod archive;
 mod engine;
+mod equality;
 mod interrupted;
 mod load;
 mod podman;
 mod proxy;
+mod runs;
 mod set;

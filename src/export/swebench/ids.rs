@@ -47,10 +47,9 @@ pub(super) fn named(
         .collect();
     let mut named = Named::default();
     let mut seen = BTreeSet::new();
-    for (expected, may_skip, fails) in [
-        (&lists.fail_to_pass, false, true),
-        (&lists.pass_to_pass, true, false),
-    ] {
+    for (expected, may_skip, fails) in
+        [(&lists.fail_to_pass, false, true), (&lists.pass_to_pass, true, false)]
+    {
         for id in expected {
             let own = taken_for.get(id.as_str()).copied().unwrap_or(id);
             let reason = if quarantined.contains(id.as_str()) || quarantined.contains(own) {
@@ -61,8 +60,11 @@ pub(super) fn named(
                     Some((name, _)) if spoiled.contains(&name) => SHARED,
                     Some((name, status)) if counts(&status, may_skip) => {
                         if seen.insert(name.clone()) {
-                            let list =
-                                if fails { &mut named.fail_to_pass } else { &mut named.pass_to_pass };
+                            let list = if fails {
+                                &mut named.fail_to_pass
+                            } else {
+                                &mut named.pass_to_pass
+                            };
                             list.push(name);
                         }
                         continue;
@@ -162,7 +164,12 @@ mod tests {
         let lists = Lists {
             fail_to_pass: list(&["t.py::a[x y]"]),
             pass_to_pass: list(&[
-                "t.py::a[x z]", "t.py::b[1 2]", "t.py::c", "t.py::d", "t.py::e", "t.py::q",
+                "t.py::a[x z]",
+                "t.py::b[1 2]",
+                "t.py::c",
+                "t.py::d",
+                "t.py::e",
+                "t.py::q",
             ]),
         };
         let mut verdict = judge(&lists, &[], &Policy::default());

@@ -1,25 +1,27 @@
 //! The side of the runtime that lives in hallmark's own process.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use super::super::error::system;
+use super::super::shared::{
+    DiskWatch, Processors, RunFolder, Session, check, exit_status, hosts, make_targets, programs,
+    resolv_conf, source, sweep, unsynced,
+};
 use super::super::{
-    Error, ExitStatus, Gap, Mount, Network, NetworkAttempts, Root, RunLog, RunSpec, Runtime,
+    EMBEDDED, Error, ExitStatus, Gap, Mount, NetworkAttempts, Root, RunLog, RunSpec, Runtime,
 };
 use super::cgroup::{Group, Hierarchy};
-use super::disk::DiskWatch;
 use super::host;
+use super::idmap;
 use super::intercept::LAUNCHER;
 use super::protocol::{Frame, Hole, MountRequest, Request, RootRequest, send};
-use super::session::{self, RunFolder, Session, make_targets};
 use super::watch::{Outcome, Watch};
-use super::{idmap, seccomp};
 use crate::base::{Cancel, Store};
 
 /// The runtime that needs nothing installed.
@@ -34,8 +36,7 @@ pub struct Embedded {
     session: Session,
     gaps: Vec<Gap>,
     options: Options,
-    /// So that runs on few processors spread over those there are.
-    next_processor: AtomicUsize,
+    processors: Processors,
 }
 
 /// Ways of doing the same that hosts differ in, for tests.
@@ -56,11 +57,6 @@ impl Default for Options {
     }
 }
 
-/// An error of a system call, with what was being done.
-pub(super) fn system(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
-    move |source| Error::System { doing: doing.into(), source }
-}
-
 impl Embedded {
     /// Finds out what the host can give, and sweeps what dead runs left. `launcher` is this binary (or
     /// one whose `main` calls [`super::intercept`]).
@@ -73,7 +69,7 @@ impl Embedded {
         host::check()?;
         let maps = idmap::own().map_err(system("read the id maps"))?;
         let single_id = idmap::count(&maps.0) < 2 || idmap::count(&maps.1) < 2;
-        let compiled = seccomp::programs(single_id).and_then(|all| Ok((all, seccomp::unsynced()?)));
+        let compiled = programs(single_id).and_then(|all| Ok((all, unsynced()?)));
         let (filters, unsynced) = compiled.map_err(|error| Error::Launcher {
             message: format!("the seccomp filter does not compile: {error}"),
         })?;
@@ -101,7 +97,7 @@ impl Embedded {
             session,
             gaps,
             options,
-            next_processor: AtomicUsize::new(0),
+            processors: Processors::default(),
         };
         embedded.sweep()?;
         Ok(embedded)
@@ -115,7 +111,7 @@ impl Embedded {
     /// Removes the cgroups and scratch folders of dead processes' runs.
     pub fn sweep(&self) -> Result<(), Error> {
         self.hierarchy.sweep();
-        session::sweep(self.store.scratch()).map_err(system("sweep the scratch folder"))
+        sweep(self.store.scratch()).map_err(system("sweep the scratch folder"))
     }
 
     fn request(
@@ -157,27 +153,11 @@ impl Embedded {
             resolv_conf: resolv_conf(spec)?,
             shm: spec.limits.shm,
             open_files: spec.limits.open_files,
-            processors: self.processors(spec.limits.processors),
+            processors: self.processors.next(spec.limits.processors),
             file_size: spec.limits.disk,
             scratch: folder.path().to_owned(),
             filters: self.filters_for(root).iter().map(|filter| filter.len()).collect(),
         })
-    }
-
-    /// The numbers of `count` processors, the next ones by each call; empty for all there are.
-    fn processors(&self, count: Option<u32>) -> Vec<usize> {
-        let Some(count) = count.map(|count| usize::try_from(count).unwrap_or(usize::MAX)) else {
-            return Vec::new();
-        };
-        let own = own_processors();
-        if count == 0 || count > own.len() {
-            return Vec::new();
-        }
-        let first = self.next_processor.fetch_add(count, Ordering::Relaxed);
-        let mut taken: Vec<usize> =
-            (0..count).map(|offset| own[(first.wrapping_add(offset)) % own.len()]).collect();
-        taken.sort_unstable();
-        taken
     }
 
     fn root_request(
@@ -277,6 +257,10 @@ impl Runtime for Embedded {
     fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
+
+    fn name(&self) -> &str {
+        EMBEDDED
+    }
 }
 
 /// Watches what the run may write to, where that is limited.
@@ -319,7 +303,7 @@ impl Embedded {
             stdout: spec.output.join("stdout"),
             stderr: spec.output.join("stderr"),
             upper: None,
-            gaps: self.gaps.iter().filter(|gap| concerns(gap, spec)).cloned().collect(),
+            gaps: self.gaps.iter().filter(|gap| gap.concerns(spec)).cloned().collect(),
         };
         log.gaps.extend(limit_gaps);
         log.gaps.extend(self.denied(spec));
@@ -369,78 +353,15 @@ impl Embedded {
         if spec.uid != 0 && self.gaps.contains(&Gap::SingleId) {
             gaps.push(Gap::User);
         }
-        if spec.limits.processors.is_some_and(|count| count as usize > own_processors().len()) {
+        if !Processors::has(spec.limits.processors) {
             gaps.push(Gap::Processors);
         }
         gaps
     }
 }
 
-/// The numbers of the processors that this process may be on.
-fn own_processors() -> Vec<usize> {
-    let Ok(set) = rustix::thread::sched_getaffinity(None) else { return Vec::new() };
-    (0..rustix::thread::CpuSet::MAX_CPU).filter(|number| set.is_set(*number)).collect()
-}
-
-/// Whether a gap of the host touches a run with this spec.
-fn concerns(gap: &Gap, spec: &RunSpec) -> bool {
-    match gap {
-        Gap::MemoryLimit => spec.limits.memory.is_some(),
-        Gap::PidsLimit => spec.limits.pids.is_some(),
-        Gap::CpuLimit => spec.limits.cpus.is_some(),
-        Gap::SingleId | Gap::Seccomp => true,
-        // Found by each run itself, or by its caller.
-        Gap::BlackHole
-        | Gap::User
-        | Gap::Processors
-        | Gap::EntryOrder
-        | Gap::Ipv4Only
-        | Gap::Clock
-        | Gap::Load => false,
-    }
-}
-
-/// What the types allow and the kernel does not.
-fn check(spec: &RunSpec) -> Result<(), Error> {
-    let invalid = |what: &str| {
-        let reason = io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
-        Err(system("start the command")(reason))
-    };
-    if spec.argv.is_empty() {
-        return invalid("no command was given");
-    }
-    let env = spec.env.iter().flat_map(|(name, value)| [name, value]);
-    if spec.argv.iter().chain(env).chain([&spec.working_dir]).any(|text| text.contains('\0')) {
-        return invalid("an argument or variable holds a NUL");
-    }
-    if spec.env.keys().any(|name| name.is_empty() || name.contains('=')) {
-        return invalid("a variable's name is empty or holds `=`");
-    }
-    let targets = spec.mounts.iter().map(|mount| &mount.target);
-    let folders = spec.copies.iter().map(|copy| &copy.path).chain(&spec.read_only);
-    if targets.chain(folders).any(|path| !is_plain(path)) {
-        return invalid("a mount's target must be absolute, without `.` and `..`");
-    }
-    if spec.account.as_ref().is_some_and(|account| {
-        account.name.is_empty()
-            || [&account.name, &account.home].iter().any(|field| field.contains([':', '\n']))
-    }) {
-        return invalid("an account's name or home holds `:` or a line's end");
-    }
-    Ok(())
-}
-
-fn is_plain(target: &str) -> bool {
-    target.len() > 1
-        && target.starts_with('/')
-        && !target.contains('\0')
-        && !target.split('/').any(|part| part == "." || part == "..")
-}
-
 fn mount_request(mount: &Mount) -> Result<MountRequest, Error> {
-    let doing = || format!("mount {}", mount.source.display());
-    let source = fs_err::canonicalize(&mount.source).map_err(|error| system(doing())(error))?;
-    let folder = source.is_dir();
+    let (source, folder) = source(mount)?;
     Ok(MountRequest { source, target: mount.target.clone(), writable: mount.writable, folder })
 }
 
@@ -457,37 +378,5 @@ fn remove_made(root: &Path, made: &[String]) {
         } else {
             Ok(())
         };
-    }
-}
-
-/// /etc/hosts of the container.
-fn hosts(spec: &RunSpec) -> Result<String, Error> {
-    let mut text = String::from(
-        "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\nff02::1\tip6-allnodes\nff02::2\tip6-allrouters\n",
-    );
-    if spec.network == Network::Host {
-        text = fs_err::read_to_string("/etc/hosts").map_err(system("read the host's names"))?;
-    }
-    // The address that Debian gives a machine's own name.
-    Ok(format!("{text}127.0.1.1\t{}\n", spec.hostname))
-}
-
-/// /etc/resolv.conf of the container: names fail at once, unless it has the host's network.
-fn resolv_conf(spec: &RunSpec) -> Result<String, Error> {
-    if spec.network != Network::Host {
-        return Ok(String::new());
-    }
-    match fs_err::read_to_string("/etc/resolv.conf") {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-        other => other.map_err(system("read the host's name servers")),
-    }
-}
-
-fn exit_status(raw: i32) -> ExitStatus {
-    let status = std::process::ExitStatus::from_raw(raw);
-    match (status.code(), status.signal()) {
-        (Some(code), _) => ExitStatus::Exited(code),
-        (None, Some(signal)) => ExitStatus::Signaled(signal),
-        (None, None) => ExitStatus::Exited(raw),
     }
 }

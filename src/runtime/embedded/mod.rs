@@ -23,7 +23,6 @@
 
 mod cgroup;
 mod copy;
-mod disk;
 mod engine;
 mod files;
 mod host;
@@ -39,15 +38,12 @@ mod privilege;
 mod probe;
 mod protocol;
 mod root;
-mod seccomp;
-mod session;
 mod sys;
-mod syscalls;
 mod veth;
 mod watch;
 
 pub use engine::{Embedded, Options};
 pub use intercept::intercept;
-pub use probe::{Row, Status, probe};
+pub use probe::{Row, Status, probe, trial};
 #[doc(hidden)]
 pub use protocol::Hole;

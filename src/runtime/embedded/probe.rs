@@ -65,11 +65,11 @@ pub fn probe(store: &Store, launcher: &Path) -> Vec<Row> {
 }
 
 /// A container over no layers at all, whose command is not found: everything but the command works.
-fn trial(embedded: &Embedded, store: &Store) -> Result<RunLog, Error> {
+pub fn trial(runtime: &dyn Runtime, store: &Store) -> Result<RunLog, Error> {
     let output = store.scratch_dir("doctor")?;
     let mut spec = RunSpec::new(["/none"], output.path());
     spec.limits.wall = Duration::from_secs(20);
-    let log = embedded.run(Root::Layers(&[]), &spec, &Cancel::new())?;
+    let log = runtime.run(Root::Layers(&[]), &spec, &Cancel::new())?;
     if log.status == ExitStatus::Exited(127) {
         return Ok(log);
     }

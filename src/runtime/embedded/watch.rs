@@ -11,9 +11,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{SpliceFlags, splice};
 
+use super::super::error::system;
+use super::super::shared::DiskWatch;
 use super::super::{Error, RunSpec};
-use super::disk::DiskWatch;
-use super::engine::system;
 use super::launcher::KILL;
 use super::protocol::{Frame, take_frame};
 use crate::base::Cancel;

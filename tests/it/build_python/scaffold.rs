@@ -13,8 +13,8 @@ use hallmark::resolve::debian::lock_base;
 use hallmark::runtime::embedded::Embedded;
 use hallmark::runtime::{Network, Root, RunSpec, Runtime as _, Workbench};
 use hallmark::spec::{
-    BaseDefinition, Commands, Compat, Dependencies, Interpreter, Parser, RunLimits, Setup, Spec, Test,
-    TestFiles,
+    BaseDefinition, Commands, Compat, Dependencies, Interpreter, Parser, RunLimits, Setup, Spec,
+    Test, TestFiles,
 };
 use sha2::Digest as _;
 

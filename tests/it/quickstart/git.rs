@@ -13,8 +13,8 @@ use hallmark::image::{self, Image, PackRules};
 use hallmark::lock::{self, EnvLock};
 use hallmark::net::{Client, Config};
 use hallmark::pipeline::{Board, Goal, Locks, Pipeline, Project};
-use hallmark::runtime::Workbench;
 use hallmark::runtime::embedded::Embedded;
+use hallmark::runtime::{Runtime, Workbench};
 use hallmark::spec;
 
 use super::place::{copy, is_root, own_project, provide, say_skipped};
@@ -247,7 +247,9 @@ fn online_a_split_from_git_is_built_twice_and_searched() {
 
     // Built again in an empty store: only the planted stamp differs, and it is named.
     let again = folder.path().join("again");
-    let make = |store: &Store| Embedded::new(store, launcher());
+    let make = |store: &Store| {
+        Embedded::new(store, launcher()).map(|runtime| Box::new(runtime) as Box<dyn Runtime>)
+    };
     let (findings, done) = pipeline.rebuild_and_compare(&board, &selected, &again, make).unwrap();
     assert!(done.failures.is_empty(), "{:?}", done.failures);
     let [layer, file] = &findings[..] else { panic!("{findings:?}") };

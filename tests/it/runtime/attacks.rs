@@ -16,9 +16,7 @@ fn perl(scaffold: &Scaffold, script: &str) -> String {
     stdout(&log)
 }
 
-#[test]
-fn the_command_has_dockers_powers_and_no_more() {
-    let Some(scaffold) = scaffold() else { return };
+pub(super) fn the_command_has_dockers_powers_and_no_more(scaffold: &Scaffold) {
     let text = scaffold.stdout("cat /proc/self/status");
     let field = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(":\t"));
@@ -38,9 +36,7 @@ fn the_command_has_dockers_powers_and_no_more() {
     assert!(text.contains("Groups:\t \n") || text.contains("Groups:\t\n"), "{text}");
 }
 
-#[test]
-fn calls_that_change_the_world_are_refused() {
-    let Some(scaffold) = scaffold() else { return };
+pub(super) fn calls_that_change_the_world_are_refused(scaffold: &Scaffold) {
     let calls: [(&str, i64, &str, i32); 30] = [
         ("mount", libc::SYS_mount, "'none', '/tmp', 'tmpfs', 0, 0", libc::EPERM),
         ("umount2", libc::SYS_umount2, "'/proc', 2", libc::EPERM),
@@ -82,28 +78,24 @@ fn calls_that_change_the_world_are_refused() {
         );
         let _ = writeln!(expected, "{name}: {errno}");
     }
-    assert_eq!(perl(&scaffold, &script), expected);
+    assert_eq!(perl(scaffold, &script), expected);
 }
 
-#[test]
-fn what_docker_allows_works() {
-    let Some(scaffold) = scaffold() else { return };
+pub(super) fn what_docker_allows_works(scaffold: &Scaffold) {
     let script = format!(
         "print syscall({}, 0xffffffff), ' '; print syscall({}, 0), \"\\n\"; \
          mkdir '/jail'; chroot '/jail' or die; print -e '/bin' ? 'out' : 'in', \"\\n\"",
         libc::SYS_personality,
         libc::SYS_sched_yield
     );
-    assert_eq!(perl(&scaffold, &script), "0 0\nin\n");
+    assert_eq!(perl(scaffold, &script), "0 0\nin\n");
     assert_eq!(
         scaffold.stdout("chown 5:6 /tmp; stat -c %u:%g /tmp; ln -s x /l; setsid true; kill -0 $$"),
         "5:6\n"
     );
 }
 
-#[test]
-fn the_root_has_no_way_out() {
-    let Some(scaffold) = scaffold() else { return };
+pub(super) fn the_root_has_no_way_out(scaffold: &Scaffold) {
     let marker = scaffold.folder.path().join("marker");
     fs_err::write(&marker, "host").unwrap();
     let marker = marker.display();
@@ -117,7 +109,7 @@ fn the_root_has_no_way_out() {
         "mkdir '/jail'; opendir(my $d, '/'); chroot '/jail' or die; chdir $d; chdir '..' for 1..20; \
          chroot '.'; print -e '{marker}' ? 'out' : 'in'"
     );
-    assert_eq!(perl(&scaffold, &chroot), "in");
+    assert_eq!(perl(scaffold, &chroot), "in");
     // Nor do mounts tell where the host keeps things.
     let mounts = scaffold.stdout("cat /proc/self/mountinfo /proc/self/cgroup /proc/1/cmdline");
     let host = scaffold.folder.path().to_str().unwrap();
@@ -125,16 +117,14 @@ fn the_root_has_no_way_out() {
     assert!(!mounts.contains("hallmark-run"), "{mounts}");
 }
 
-#[test]
-fn descriptors_of_the_host_are_closed() {
-    let Some(scaffold) = scaffold() else { return };
+pub(super) fn descriptors_of_the_host_are_closed(scaffold: &Scaffold) {
     let path = scaffold.folder.path().join("secret");
     fs_err::write(&path, "secret").unwrap();
     let open = rustix::fs::open(&path, rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty());
     let fd = open.unwrap();
     assert_eq!(
         perl(
-            &scaffold,
+            scaffold,
             "opendir(my $d, '/proc/self/fd'); print join ' ', sort grep { !/\\./ } readdir $d"
         ),
         "0 1 2 3"
@@ -150,9 +140,7 @@ fn descriptors_of_the_host_are_closed() {
     }
 }
 
-#[test]
-fn the_launcher_cannot_be_run_from_inside() {
-    let Some(scaffold) = scaffold() else { return };
+pub(super) fn the_launcher_cannot_be_run_from_inside(scaffold: &Scaffold) {
     let binary = std::path::Path::new(env!("CARGO_BIN_EXE_hallmark"));
     let before = fs_err::metadata(binary).unwrap();
     let mut spec = scaffold.sh("");
@@ -176,7 +164,7 @@ fn the_launcher_cannot_be_run_from_inside() {
     // While it runs: pid 1's file cannot be opened, to read or to write.
     assert_eq!(
         perl(
-            &scaffold,
+            scaffold,
             "print open(my $f, '<', '/proc/1/exe') ? 'open' : 'closed', open(my $g, '+<', '/proc/1/exe') ? 'open' : 'closed', open(my $h, '<', '/proc/1/mem') ? 'open' : 'closed'"
         ),
         "closedclosedclosed"
@@ -185,9 +173,7 @@ fn the_launcher_cannot_be_run_from_inside() {
     assert_eq!((before.len(), before.mtime()), (after.len(), after.mtime()));
 }
 
-#[test]
-fn processes_outside_cannot_be_seen_traced_or_killed() {
-    let Some(scaffold) = scaffold() else { return };
+pub(super) fn processes_outside_cannot_be_seen_traced_or_killed(scaffold: &Scaffold) {
     let outside = std::process::id();
     let script = format!(
         "print kill(0, {outside}) ? 'seen' : 'unseen', ' '; print -e '/proc/{outside}' ? 'seen' : 'unseen', ' '; \
@@ -196,12 +182,10 @@ fn processes_outside_cannot_be_seen_traced_or_killed() {
     );
     // A large process id: only a few exist inside.
     assert!(outside > 10);
-    assert_eq!(perl(&scaffold, &script), "unseen unseen 1 alive");
+    assert_eq!(perl(scaffold, &script), "unseen unseen 1 alive");
 }
 
-#[test]
-fn setuid_and_file_capabilities_give_nothing() {
-    let Some(scaffold) = scaffold() else { return };
+pub(super) fn setuid_and_file_capabilities_give_nothing(scaffold: &Scaffold) {
     // VFS_CAP_REVISION_2 with the effective bit and CAP_NET_RAW permitted.
     let script = format!(
         "system 'cp /usr/bin/id /usr/bin/cat /tmp'; system 'chmod 4755 /tmp/id'; \
@@ -211,24 +195,20 @@ fn setuid_and_file_capabilities_give_nothing() {
          print `/tmp/id -u`, `/tmp/cat /proc/self/status`",
         libc::SYS_setxattr
     );
-    let text = perl(&scaffold, &script);
+    let text = perl(scaffold, &script);
     assert!(text.starts_with("1000\n"), "{text}");
     assert!(text.contains("CapEff:\t0000000000000000"), "{text}");
 }
 
-#[test]
-fn there_is_no_terminal() {
-    let Some(scaffold) = scaffold() else { return };
+pub(super) fn there_is_no_terminal(scaffold: &Scaffold) {
     // TIOCSTI, on every stream.
     let script = "print open(my $t, '+<', '/dev/tty') ? 'tty' : $!+0, ' '; \
                   for my $fd (*STDIN, *STDOUT, *STDERR) { my $c = 'x'; $! = 0; ioctl($fd, 0x5412, $c); print $!+0, ' ' } \
                   print -t STDIN ? 1 : 0";
-    assert_eq!(perl(&scaffold, script), "6 25 25 25 0");
+    assert_eq!(perl(scaffold, script), "6 25 25 25 0");
 }
 
-#[test]
-fn proc_and_sys_are_read_only_or_empty() {
-    let Some(scaffold) = scaffold() else { return };
+pub(super) fn proc_and_sys_are_read_only_or_empty(scaffold: &Scaffold) {
     let script = "for my $f (qw(/proc/sys/kernel/hostname /proc/sys/kernel/core_pattern \
         /proc/sys/vm/drop_caches /proc/sys/net/ipv4/ip_forward /proc/sysrq-trigger \
         /sys/kernel/mm/transparent_hugepage/enabled /proc/irq/default_smp_affinity)) \
@@ -237,7 +217,7 @@ fn proc_and_sys_are_read_only_or_empty() {
         { print \"$f\\n\" if open(my $h, '<', $f) and sysread($h, my $x, 1) } \
         opendir(my $d, '/sys/firmware'); print join ' ', grep { !/^\\./ } readdir $d; \
         print mkdir('/sys/fs/cgroup/x') ? 'cgroup' : ''";
-    assert_eq!(perl(&scaffold, script), "");
+    assert_eq!(perl(scaffold, script), "");
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use hallmark::runtime::embedded::Options;
-use hallmark::runtime::{ExitStatus, Gap, Mount, Runtime};
+use hallmark::runtime::{ExitStatus, Gap, Mount};
 
-use super::scaffold::{Scaffold, say_skipped, scaffold, scaffold_with, stderr, stdout};
+use super::scaffold::{Scaffold, say_skipped, scaffold_with, stderr, stdout};
 
 /// Whether the host can enforce what a test bursts.
 fn can(scaffold: &Scaffold, gap: &Gap) -> bool {
@@ -16,10 +16,8 @@ fn can(scaffold: &Scaffold, gap: &Gap) -> bool {
     can
 }
 
-#[test]
-fn a_memory_hog_is_killed_and_said_to_be() {
-    let Some(scaffold) = scaffold() else { return };
-    if !can(&scaffold, &Gap::MemoryLimit) {
+pub(super) fn a_memory_hog_is_killed_and_said_to_be(scaffold: &Scaffold) {
+    if !can(scaffold, &Gap::MemoryLimit) {
         return;
     }
     let mut spec = scaffold.sh("perl -e '$x = \"x\" x (200 << 20); print length $x'");
@@ -34,9 +32,7 @@ fn a_memory_hog_is_killed_and_said_to_be() {
     assert!(log.peak_memory.is_some_and(|peak| peak > 200 << 20), "{log:?}");
 }
 
-#[test]
-fn memory_in_dev_shm_counts_and_its_size_holds() {
-    let Some(scaffold) = scaffold() else { return };
+pub(super) fn memory_in_dev_shm_counts_and_its_size_holds(scaffold: &Scaffold) {
     let mut spec = scaffold
         .sh("dd if=/dev/zero of=/dev/shm/x bs=1M count=9 2>&1 | tail -1; stat -c %s /dev/shm/x");
     spec.limits.shm = 8 << 20;
@@ -44,10 +40,8 @@ fn memory_in_dev_shm_counts_and_its_size_holds() {
     assert!(stdout(&log).ends_with("8388608\n"), "{}{}", stdout(&log), stderr(&log));
 }
 
-#[test]
-fn a_fork_bomb_stops_at_the_limit_and_leaves_nothing() {
-    let Some(scaffold) = scaffold() else { return };
-    if !can(&scaffold, &Gap::PidsLimit) {
+pub(super) fn a_fork_bomb_stops_at_the_limit_and_leaves_nothing(scaffold: &Scaffold) {
+    if !can(scaffold, &Gap::PidsLimit) {
         return;
     }
     let bomb = "my $n = 0; while (defined(my $p = fork)) { if (!$p) { sleep 300 } $n++; last if $n > 500 } print $n";
@@ -58,10 +52,8 @@ fn a_fork_bomb_stops_at_the_limit_and_leaves_nothing() {
     assert_eq!((log.status, stdout(&log).as_str()), (ExitStatus::Exited(0), "49"), "{log:?}");
 }
 
-#[test]
-fn processor_time_is_shared_out_and_counted() {
-    let Some(scaffold) = scaffold() else { return };
-    if !can(&scaffold, &Gap::CpuLimit) {
+pub(super) fn processor_time_is_shared_out_and_counted(scaffold: &Scaffold) {
+    if !can(scaffold, &Gap::CpuLimit) {
         return;
     }
     let mut spec = scaffold.sh("");
@@ -75,9 +67,7 @@ fn processor_time_is_shared_out_and_counted() {
     assert!(cpu > Duration::from_millis(250) && cpu < log.wall, "{log:?}");
 }
 
-#[test]
-fn many_files_burst_the_disk_limit() {
-    let Some(scaffold) = scaffold() else { return };
+pub(super) fn many_files_burst_the_disk_limit(scaffold: &Scaffold) {
     let mut spec = scaffold.sh(
         "i=0; while dd if=/dev/zero of=/f$i bs=1M count=8 2>/dev/null; do i=$((i+1)); done; echo stopped",
     );
@@ -86,9 +76,7 @@ fn many_files_burst_the_disk_limit() {
     assert!(log.disk_full && !log.success() && !log.timed_out, "{log:?}");
 }
 
-#[test]
-fn one_file_bursts_the_disk_limit() {
-    let Some(scaffold) = scaffold() else { return };
+pub(super) fn one_file_bursts_the_disk_limit(scaffold: &Scaffold) {
     let mut spec = scaffold.sh("dd if=/dev/zero of=/f bs=1M count=200 && echo done");
     spec.limits.disk = Some(32 << 20);
     let log = scaffold.run(&spec);
@@ -96,9 +84,7 @@ fn one_file_bursts_the_disk_limit() {
     assert_eq!(stdout(&log), "");
 }
 
-#[test]
-fn writable_mounts_count_for_the_disk_limit() {
-    let Some(scaffold) = scaffold() else { return };
+pub(super) fn writable_mounts_count_for_the_disk_limit(scaffold: &Scaffold) {
     let host = scaffold.output();
     fs_err::write(host.join("old"), vec![0; 48 << 20]).unwrap();
     let mut spec = scaffold.sh("for i in 1 2 3 4 5 6; do dd if=/dev/zero of=/m/$i bs=1M count=8 2>/dev/null; done; sleep 1");
@@ -110,9 +96,7 @@ fn writable_mounts_count_for_the_disk_limit() {
     assert!(scaffold.run(&spec).success());
 }
 
-#[test]
-fn a_flood_of_output_stops_at_the_disk_limit() {
-    let Some(scaffold) = scaffold() else { return };
+pub(super) fn a_flood_of_output_stops_at_the_disk_limit(scaffold: &Scaffold) {
     let mut spec = scaffold.sh("yes");
     spec.limits.disk = Some(16 << 20);
     let log = scaffold.run(&spec);
@@ -121,9 +105,7 @@ fn a_flood_of_output_stops_at_the_disk_limit() {
     assert!(size > 16 << 20 && size < 512 << 20, "{size}");
 }
 
-#[test]
-fn all_output_is_kept_also_when_opened_by_name() {
-    let Some(scaffold) = scaffold() else { return };
+pub(super) fn all_output_is_kept_also_when_opened_by_name(scaffold: &Scaffold) {
     let log =
         scaffold.run(&scaffold.sh(
             "echo one; echo two > /dev/stdout; echo three; echo four > /dev/stderr; seq 1 200000",
@@ -134,9 +116,7 @@ fn all_output_is_kept_also_when_opened_by_name() {
     assert_eq!(stderr(&log), "four\n");
 }
 
-#[test]
-fn open_files_are_limited_and_never_raised() {
-    let Some(scaffold) = scaffold() else { return };
+pub(super) fn open_files_are_limited_and_never_raised(scaffold: &Scaffold) {
     let mut spec = scaffold.sh("ulimit -Sn; ulimit -Hn; ulimit -c");
     spec.limits.open_files = Some(100);
     assert_eq!(stdout(&scaffold.run(&spec)), "100\n100\n0\n");
@@ -154,9 +134,7 @@ fn a_host_without_cgroups_runs_with_gaps() {
     assert!(log.cpu.is_some(), "counted by waiting");
 }
 
-#[test]
-fn a_flood_of_output_stops_at_its_own_limit() {
-    let Some(scaffold) = scaffold() else { return };
+pub(super) fn a_flood_of_output_stops_at_its_own_limit(scaffold: &Scaffold) {
     let mut spec = scaffold.sh("yes >&2 & exec yes");
     spec.limits.output = Some(16 << 20);
     let log = scaffold.run(&spec);

@@ -3,7 +3,7 @@
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::process::Command;
 
-use hallmark::runtime::{Account, EntryOrder, ExitStatus, Gap, Runtime};
+use hallmark::runtime::{Account, EntryOrder, ExitStatus, Gap};
 
 use super::scaffold::{LAYERS, say_skipped, scaffold, stderr, stdout};
 

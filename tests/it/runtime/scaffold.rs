@@ -7,9 +7,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use hallmark::base::{Cancel, Digest, Store};
-use hallmark::image::Layer;
+use hallmark::image::{Layer, Owner, PackRules, Times, commit_tree};
+use hallmark::runtime::docker::{Docker, Endpoint, Engine};
 use hallmark::runtime::embedded::{Embedded, Options};
 use hallmark::runtime::{Root, RunLog, RunSpec, Runtime};
+
+use crate::support::Dockerd;
 
 /// Programs of Debian's essential packages; perl makes system calls by number.
 const PROGRAMS: [&str; 33] = [
@@ -22,8 +25,11 @@ const PROGRAMS: [&str; 33] = [
 pub(crate) struct Scaffold {
     pub(crate) folder: tempfile::TempDir,
     pub(crate) store: Store,
-    pub(crate) runtime: Embedded,
+    pub(crate) runtime: Box<dyn Runtime>,
     pub(crate) layers: Vec<Layer>,
+    /// Whether layers are named by what is in them, as a daemon wants it that unpacks them itself. Then their files have
+    /// whole seconds.
+    pub(crate) packed: bool,
 }
 
 /// A scaffold, or `None` (and a word about it) where this host or user cannot run containers.
@@ -55,7 +61,58 @@ fn build(folder: tempfile::TempDir, path: &Path, options: Options) -> Option<Sca
     let runtime = Embedded::with_options(&store, launcher, options).unwrap();
     let layer = Layer { diff_id: Digest::of("base"), size: 0 };
     symlink(shared_layer(), store.layer_path(&layer.diff_id)).unwrap();
-    Some(Scaffold { folder, store, runtime, layers: vec![layer] })
+    let runtime = Box::new(runtime);
+    Some(Scaffold { folder, store, runtime, layers: vec![layer], packed: false })
+}
+
+/// The same over the tests' own daemon.
+pub(crate) fn docker_scaffold() -> Option<Scaffold> {
+    Dockerd::shared().map(docker_scaffold_over)
+}
+
+/// The same over any daemon.
+pub(crate) fn docker_scaffold_over(dockerd: &Dockerd) -> Scaffold {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs_err::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let (shared, layer) = packed_layer();
+    let store = Store::open(&shared, &path.join("scratch")).unwrap();
+    let runtime = Box::new(docker_runtime(dockerd, &store));
+    Scaffold { folder, store, runtime, layers: vec![layer], packed: true }
+}
+
+/// A runtime over a daemon of the tests.
+pub(crate) fn docker_runtime(dockerd: &Dockerd, store: &Store) -> Docker {
+    let (place, cancel) = (Endpoint::Unix(dockerd.socket()), Cancel::new());
+    Docker::new(store, Engine::connect(&[place], &cancel).unwrap(), &cancel).unwrap()
+}
+
+/// Nothing is changed, but times are whole seconds.
+fn as_it_is() -> PackRules {
+    PackRules { owner: Owner::Keep, epoch: 0, times: Times::Keep, overrides: Vec::new() }
+}
+
+/// The bottom layer by its real name, and the store that has it.
+fn packed_layer() -> (PathBuf, Layer) {
+    static MADE: std::sync::OnceLock<(PathBuf, Layer)> = std::sync::OnceLock::new();
+    let make = || {
+        let folder = layers_folder().join("scaffold-packed-1");
+        let store = Store::open(&folder, &folder.join("scratch")).unwrap();
+        let name = folder.join("layer.json");
+        let layer = fs_err::read(&name).map_or_else(
+            |_| {
+                let fresh = tempfile::tempdir_in(store.scratch()).unwrap();
+                let root = fresh.path().join("root");
+                fill(&root);
+                let layer = commit_tree(&store, root, &as_it_is(), &Cancel::new()).unwrap();
+                fs_err::write(&name, serde_json::to_vec(&layer).unwrap()).unwrap();
+                layer
+            },
+            |bytes| serde_json::from_slice(&bytes).unwrap(),
+        );
+        (folder, layer)
+    };
+    MADE.get_or_init(make).clone()
 }
 
 /// Names a folder that the tests' user may write to, where they do not run as the one who built them.
@@ -89,15 +146,6 @@ fn shared_layer() -> PathBuf {
         made
     };
     MADE.get_or_init(make).clone()
-}
-
-/// Adds an unpacked layer that `fill` fills.
-pub(crate) fn add_layer(store: &Store, name: &str, fill: impl FnOnce(&Path)) -> Layer {
-    let diff_id = Digest::of(name);
-    let path = store.layer_path(&diff_id);
-    fs_err::create_dir_all(&path).unwrap();
-    fill(&path);
-    Layer { diff_id, size: 0 }
 }
 
 /// Copies the programs, and the libraries they load, into `root`.
@@ -165,6 +213,25 @@ fn copy_tree(from: &Path, to: &Path) {
 }
 
 impl Scaffold {
+    /// The layer that programs are in.
+    pub(crate) fn base(&self) -> Layer {
+        self.layers[0]
+    }
+
+    /// Adds an unpacked layer that `fill` fills.
+    pub(crate) fn add_layer(&self, name: &str, fill: impl FnOnce(&Path)) -> Layer {
+        if self.packed {
+            let tree = tempfile::tempdir_in(self.store.scratch()).unwrap().keep();
+            fill(&tree);
+            return commit_tree(&self.store, tree, &as_it_is(), &Cancel::new()).unwrap();
+        }
+        let diff_id = Digest::of(name);
+        let path = self.store.layer_path(&diff_id);
+        fs_err::create_dir_all(&path).unwrap();
+        fill(&path);
+        Layer { diff_id, size: 0 }
+    }
+
     /// A fresh folder for the output of one run.
     pub(crate) fn output(&self) -> PathBuf {
         tempfile::Builder::new().prefix("out-").tempdir_in(self.folder.path()).unwrap().keep()

@@ -69,6 +69,7 @@ pub(crate) fn record(phase: Phase, repeat: u32, tests: &str) -> RunRecord {
         oom_killed: false,
         network_attempts: None,
         gaps: Vec::new(),
+        runtime: hallmark::runtime::EMBEDDED.to_owned(),
         slots: 1,
     }
 }

@@ -13,7 +13,9 @@ use hallmark::dataset::InstanceId;
 use hallmark::image::{self, Image, ImageConfig, PackRules};
 use hallmark::runtime::Workbench;
 use hallmark::runtime::embedded::Embedded;
-use hallmark::spec::{Commands, Compat, Dependencies, Parser, RunLimits, Setup, Spec, Test, TestFiles};
+use hallmark::spec::{
+    Commands, Compat, Dependencies, Parser, RunLimits, Setup, Spec, Test, TestFiles,
+};
 use hallmark::verify::conditions::Tools;
 use hallmark::verify::{Phase, Profile, RunPlan, RunRecord, execute};
 

@@ -1,4 +1,4 @@
-//! The scratch of one [`super::Embedded`]:
+//! The scratch of one runtime that this process has:
 //!
 //! ```text
 //! <scratch>/runtime-<owner>-<n>/
@@ -21,7 +21,7 @@ use crate::base::{Owner, Store};
 const PREFIX: &str = "runtime-";
 
 /// Removed when dropped, but for upper dirs that were given away.
-pub(super) struct Session {
+pub(crate) struct Session {
     store: Store,
     folder: PathBuf,
     next: AtomicU64,
@@ -29,7 +29,7 @@ pub(super) struct Session {
 
 impl Session {
     /// A fresh one in the store's scratch.
-    pub(super) fn create(store: &Store) -> io::Result<Self> {
+    pub(crate) fn create(store: &Store) -> io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = store.scratch().join(format!("{PREFIX}{}-{number}", Owner::own()?));
@@ -43,12 +43,12 @@ impl Session {
         Ok(session)
     }
 
-    pub(super) fn skeleton(&self) -> PathBuf {
+    pub(crate) fn skeleton(&self) -> PathBuf {
         self.folder.join("skeleton")
     }
 
     /// A fresh folder for one run.
-    pub(super) fn run(&self) -> io::Result<RunFolder> {
+    pub(crate) fn run(&self) -> io::Result<RunFolder> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let path = self.folder.join(format!("run-{number}"));
         fs_err::create_dir(&path)?;
@@ -68,24 +68,24 @@ impl Drop for Session {
 }
 
 /// The folder of one run, given up when dropped.
-pub(super) struct RunFolder {
+pub(crate) struct RunFolder {
     store: Store,
     path: PathBuf,
     kept: PathBuf,
 }
 
 impl RunFolder {
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Where the upper dir is.
-    pub(super) fn upper(&self) -> PathBuf {
+    pub(crate) fn upper(&self) -> PathBuf {
         self.path.join("upper")
     }
 
     /// A folder in it that the container's users may enter.
-    pub(super) fn make(&self, name: &str) -> io::Result<PathBuf> {
+    pub(crate) fn make(&self, name: &str) -> io::Result<PathBuf> {
         let path = self.path.join(name);
         fs_err::create_dir(&path)?;
         open_to_all(&path)?;
@@ -93,7 +93,7 @@ impl RunFolder {
     }
 
     /// Takes the upper dir out.
-    pub(super) fn keep_upper(&self) -> io::Result<PathBuf> {
+    pub(crate) fn keep_upper(&self) -> io::Result<PathBuf> {
         fs_err::rename(self.upper(), &self.kept)?;
         Ok(self.kept.clone())
     }
@@ -106,7 +106,7 @@ impl Drop for RunFolder {
 }
 
 /// Removes what dead processes left in `scratch`: anything named `<word>-<owner>-...`.
-pub(super) fn sweep(scratch: &Path) -> io::Result<()> {
+pub(crate) fn sweep(scratch: &Path) -> io::Result<()> {
     for entry in fs_err::read_dir(scratch)? {
         let entry = entry?;
         let name = entry.file_name();
@@ -127,7 +127,7 @@ fn open_to_all(folder: &Path) -> io::Result<()> {
 }
 
 /// Makes empty files and folders to mount on below `root`.
-pub(super) fn make_targets<'a>(
+pub(crate) fn make_targets<'a>(
     root: &Path,
     targets: impl Iterator<Item = (&'a str, bool)>,
 ) -> io::Result<()> {

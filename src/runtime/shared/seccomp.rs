@@ -32,7 +32,7 @@ const UNKNOWN: std::ops::Range<u32> = 472..600;
 const AUDIT_ARCH: u32 = if cfg!(target_arch = "aarch64") { 0xC000_00B7 } else { 0xC000_003E };
 
 /// The programs to install, in order, as raw instructions.
-pub(super) fn programs(single_id: bool) -> Result<Vec<Vec<u8>>, BackendError> {
+pub(crate) fn programs(single_id: bool) -> Result<Vec<Vec<u8>>, BackendError> {
     Ok(vec![bytes(&numbers(single_id)), bytes(&arguments()?)])
 }
 
@@ -146,7 +146,7 @@ fn compile(
 
 /// A program that makes syncs succeed at once, for trees that are thrown away unless they become a layer: dpkg syncs
 /// after each file, which was most of a base's build time on disks.
-pub(super) fn unsynced() -> Result<Vec<u8>, BackendError> {
+pub(crate) fn unsynced() -> Result<Vec<u8>, BackendError> {
     let calls = syscalls::SYNCS.iter().map(|call| (*call, Vec::new())).collect();
     Ok(bytes(&compile(calls, errno(0))?))
 }

@@ -21,7 +21,7 @@ const ALWAYS: u64 = 1 << 30;
 const SHARE: u32 = 20;
 
 /// Watches some folders.
-pub(super) struct DiskWatch {
+pub(crate) struct DiskWatch {
     folders: Vec<PathBuf>,
     limit: u64,
     /// What was there before.
@@ -34,7 +34,7 @@ pub(super) struct DiskWatch {
 
 impl DiskWatch {
     /// Starts with what `folders` hold now counted as nothing; `fresh` folders are empty.
-    pub(super) fn new(fresh: Vec<PathBuf>, folders: Vec<PathBuf>, limit: u64) -> Self {
+    pub(crate) fn new(fresh: Vec<PathBuf>, folders: Vec<PathBuf>, limit: u64) -> Self {
         let before = folders.iter().map(usage).sum();
         let all: Vec<_> = fresh.into_iter().chain(folders).collect();
         let free = free(&all);
@@ -51,7 +51,7 @@ impl DiskWatch {
 
     /// Whether more than the limit was written, looking only if it may be so. `output` is counted
     /// by the caller.
-    pub(super) fn is_over(&mut self, output: u64) -> bool {
+    pub(crate) fn is_over(&mut self, output: u64) -> bool {
         if output > self.limit {
             return true;
         }
@@ -73,7 +73,7 @@ impl DiskWatch {
 
     /// The last look at a run that failed: one that had reached its limit was stopped by it (a write
     /// past the longest file fails or kills). A large limit is not looked into without a sign.
-    pub(super) fn ended_over(&mut self, output: u64) -> bool {
+    pub(crate) fn ended_over(&mut self, output: u64) -> bool {
         let taken = match (self.free, free(&self.folders)) {
             (Some(before), Some(now)) => before.saturating_sub(now),
             _ => u64::MAX,
