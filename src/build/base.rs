@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use serde_json::json;
 
 use super::step::cached_layer;
-use super::{Error, command, deb, labels};
+use super::{Error, command, deb, labels, registry};
 use crate::base::{Cancel, Store, canon, clock};
 use crate::image::{self, Image, ImageConfig, Layer, PackRules};
 use crate::lock::{BaseLock, Deb};
@@ -45,8 +45,11 @@ const FILES: [(&str, &str); 4] = [
     ("etc/gitconfig", "[safe]\n\tdirectory = /testbed\n"),
 ];
 
-/// Builds a base image from packages that are in the store. Offline; the same lock gives the same image.
+/// Builds a base image from packages (or the layers of an image) that are in the store. Offline; the same lock gives the same image.
 pub fn base(bench: Workbench<'_>, lock: &BaseLock) -> Result<Image, Error> {
+    if let Some(image) = &lock.image {
+        return registry::base(bench, lock, image);
+    }
     let inputs = json!({ "step": "base", "version": VERSION, "lock": lock.digest()? });
     let layer = cached_layer(bench, "base", &lock.suite, &inputs, |_| make(bench, lock))?;
     Ok(Image {
@@ -58,7 +61,7 @@ pub fn base(bench: Workbench<'_>, lock: &BaseLock) -> Result<Image, Error> {
     })
 }
 
-fn config(lock: &BaseLock) -> Result<ImageConfig, Error> {
+pub(super) fn config(lock: &BaseLock) -> Result<ImageConfig, Error> {
     let env = [
         ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
         ("LANG", "C.UTF-8"),

@@ -22,6 +22,7 @@ mod offline;
 mod patches;
 mod plan;
 mod pyc;
+mod registry;
 mod repository;
 mod sdist;
 mod step;

@@ -120,6 +120,9 @@ impl fmt::Display for FetchFailure {
             Origin::Debian { as_of, .. } => {
                 write!(f, "{} (Debian, {as_of}): {}", self.name, self.why)
             }
+            Origin::Registry { repository } => {
+                write!(f, "{} (registry, {repository}): {}", self.name, self.why)
+            }
             Origin::Git { repo, .. } => write!(f, "{} (git, {repo}): {}", self.name, self.why),
         }
     }

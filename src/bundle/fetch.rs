@@ -40,6 +40,18 @@ pub fn fetch(
     reporter: &SharedReporter,
     cancel: &Cancel,
 ) -> Result<FetchReport, Error> {
+    fetch_with(store, client, None, files, reporter, cancel)
+}
+
+/// The same for files some of which are in this registry.
+pub fn fetch_with(
+    store: &Store,
+    client: &Client,
+    registry: Option<&str>,
+    files: &[FileRef],
+    reporter: &SharedReporter,
+    cancel: &Cancel,
+) -> Result<FetchReport, Error> {
     let unique = by_content(files)?;
     let total = unique.len();
     let mut wanted: Vec<&FileRef> =
@@ -48,8 +60,13 @@ pub fn fetch(
     if wanted.is_empty() {
         return Ok(report);
     }
-    if let Some(file) = wanted.iter().find(|file| matches!(file.origin, Origin::Git { .. })) {
-        // Packs are taken from a repository or come in a bundle; there is nowhere to fetch them from.
+    let is_nowhere = |file: &&&FileRef| match file.origin {
+        // Packs are taken from a repository or come in a bundle.
+        Origin::Git { .. } => true,
+        Origin::Registry { .. } => registry.is_none(),
+        _ => false,
+    };
+    if let Some(file) = wanted.iter().find(is_nowhere) {
         return Err(Error::Missing { name: file.name.clone(), digest: file.sha256 });
     }
     let _lock = store.lock_shared(cancel)?;
@@ -59,6 +76,7 @@ pub fn fetch(
     let job = Job {
         store,
         client: &client.with_cancel(cancel),
+        registry,
         reporter,
         cancel,
         whole: Task::start(reporter, "fetch", format!("{} files", wanted.len()), Some(bytes)),
@@ -96,6 +114,7 @@ fn is_disk_full(error: &net::Error) -> bool {
 struct Job<'a> {
     store: &'a Store,
     client: &'a Client,
+    registry: Option<&'a str>,
     reporter: &'a SharedReporter,
     cancel: &'a Cancel,
     whole: Task,
@@ -130,7 +149,13 @@ impl Job<'_> {
             Origin::Debian { path, as_of } => {
                 net::debian::candidates(self.client.config(), path, *as_of)?
             }
-            Origin::Git { .. } => Vec::new(),
+            Origin::Git { .. } | Origin::Registry { .. } => Vec::new(),
+        };
+        let places = match (&file.origin, self.registry) {
+            (Origin::Registry { repository }, Some(registry)) => {
+                self.client.repositories(registry, repository)?
+            }
+            _ => Vec::new(),
         };
         // Kept over all tries, so that nothing is counted twice.
         let reported = Cell::new(0);
@@ -138,8 +163,12 @@ impl Job<'_> {
             let out = self.store.blob_writer()?;
             Ok(Sink { out, job: self, task: &task, count: 0, reported: &reported })
         };
-        let sink =
-            self.client.download(&candidates, &file.name, file.sha256, Some(file.size), open)?;
+        let (name, sha256, size) = (&file.name, file.sha256, file.size);
+        let sink = if places.is_empty() {
+            self.client.download(&candidates, name, sha256, Some(size), open)?
+        } else {
+            self.client.download_blob(&places, name, sha256, size, open)?
+        };
         sink.out.commit_as(&file.name, file.sha256)?;
         task.done();
         Ok(())

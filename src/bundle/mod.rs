@@ -13,7 +13,7 @@ pub mod sdist;
 
 pub use error::{Error, FetchFailure};
 pub use export::export_wheels;
-pub use fetch::{FetchReport, fetch};
+pub use fetch::{FetchReport, fetch, fetch_with};
 pub use gc::{GcReport, Keep, Kind, Removed, gc};
 use names::is_plain_name;
 pub use pack::{PackReport, pack, unpack};

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::Error;
-use super::model::{BaseLock, Deb};
+use super::model::{BaseLock, Deb, LockedBlob, LockedImage};
 use super::text::{self, Text};
 use crate::base::{Arch, Digest};
 
@@ -20,6 +20,7 @@ struct Raw {
     inrelease: Digest,
     packages_index: Digest,
     python: String,
+    image: Option<LockedImage>,
     #[serde(default)]
     debs: Vec<Deb>,
 }
@@ -36,8 +37,12 @@ pub fn parse_base(file: &str, text: &str) -> Result<BaseLock, Error> {
         packages_index: raw.packages_index,
         python: raw.python,
         debs: raw.debs,
+        image: raw.image,
     };
     normalise_debs(file, &mut lock.debs)?;
+    if lock.image.is_some() && !lock.debs.is_empty() {
+        return Err(text::invalid(file, "it has an image and packages".to_owned()));
+    }
     Ok(lock)
 }
 
@@ -54,8 +59,25 @@ pub fn write_base(lock: &BaseLock) -> Result<String, Error> {
     text.display("inrelease", lock.inrelease);
     text.display("packages-index", lock.packages_index);
     text.string("python", &lock.python);
+    if let Some(image) = &lock.image {
+        text.header("[image]");
+        text.string("repository", &image.repository);
+        text.display("digest", image.digest);
+        text.display("manifest", image.manifest);
+        text.header("[image.config]");
+        write_blob(&mut text, &image.config);
+        for layer in &image.layers {
+            text.header("[[image.layers]]");
+            write_blob(&mut text, layer);
+        }
+    }
     write_debs(&mut text, &debs);
     Ok(text.finish())
+}
+
+fn write_blob(text: &mut Text, blob: &LockedBlob) {
+    text.display("sha256", blob.sha256);
+    text.integer("size", blob.size);
 }
 
 /// Sorts packages and refuses what no archive has: two of a name, paths that leave the archive.

@@ -5,7 +5,7 @@
 use std::fmt;
 
 use super::model::{BaseLock, EnvLock, ToolsLock};
-use crate::base::Arch;
+use crate::base::{Arch, Digest};
 use crate::spec::{BaseDefinition, Spec};
 
 /// A lock that no longer answers its spec.
@@ -43,6 +43,17 @@ pub fn check_base(definition: &BaseDefinition, lock: &BaseLock, arch: Arch) -> R
         let before = changes.len();
         if definition.suite != lock.suite {
             changes.push(format!("suite {} became {}", lock.suite, definition.suite));
+        }
+        let digest = |digest: Option<Digest>| {
+            digest.map_or_else(|| "no digest".to_owned(), |digest| digest.to_string())
+        };
+        match (&definition.registry, &lock.image) {
+            (None, Some(_)) => changes.push("it is no image of a registry any more".to_owned()),
+            (Some(_), None) => changes.push("it became an image of a registry".to_owned()),
+            (Some(new), Some(old)) if new.digest != Some(old.digest) => {
+                changes.push(format!("the image {} became {}", old.digest, digest(new.digest)));
+            }
+            _ => {}
         }
         for package in &definition.packages {
             if !lock.debs.iter().any(|deb| &deb.name == package) {

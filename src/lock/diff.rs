@@ -40,6 +40,7 @@ pub fn diff_base(old: &BaseLock, new: &BaseLock) -> Vec<Change> {
         ("inrelease", old.inrelease.to_string(), new.inrelease.to_string()),
         ("packages-index", old.packages_index.to_string(), new.packages_index.to_string()),
         ("python", old.python.clone(), new.python.clone()),
+        ("image", image(old), image(new)),
     ]);
     changes.extend(maps("package", &debs(&old.debs), &debs(&new.debs)));
     changes
@@ -58,6 +59,13 @@ pub fn diff_env(old: &EnvLock, new: &EnvLock) -> Vec<Change> {
     changes.extend(maps("build requirement", &builders(old), &builders(new)));
     changes.extend(maps("built wheel", &built(old), &built(new)));
     changes
+}
+
+fn image(lock: &BaseLock) -> String {
+    lock.image.as_ref().map_or_else(
+        || "none".to_owned(),
+        |image| format!("{}@{} ({})", image.repository, image.digest, image.manifest.short()),
+    )
 }
 
 fn fields(fields: &[(&str, String, String)]) -> Vec<Change> {

@@ -2,11 +2,22 @@
 
 use jiff::Timestamp;
 
-use super::model::{BaseLock, Deb, EnvLock, FileRef, Origin, PythonPackage, ToolsLock};
+use super::model::{BaseLock, Deb, EnvLock, FileRef, LockedBlob, Origin, PythonPackage, ToolsLock};
 
-/// The files of a base: its Debian packages.
+/// The files of a base: its Debian packages, or config and layers of its image.
 pub fn base_files(lock: &BaseLock) -> Vec<FileRef> {
-    deb_files(&lock.debs, lock.as_of)
+    let mut files = deb_files(&lock.debs, lock.as_of);
+    if let Some(image) = &lock.image {
+        let file = |blob: &LockedBlob, ending: &str| FileRef {
+            name: format!("{}.{ending}", blob.sha256.hex()),
+            sha256: blob.sha256,
+            size: blob.size,
+            origin: Origin::Registry { repository: image.repository.clone() },
+        };
+        files.push(file(&image.config, "json"));
+        files.extend(image.layers.iter().map(|layer| file(layer, "layer")));
+    }
+    files
 }
 
 /// The files of what runs on a base use besides its image.

@@ -20,8 +20,8 @@ pub use env::{EnvTexts, parse_env, write_env};
 pub use error::Error;
 pub use files::{base_files, deb_files, env_files, tools_files};
 pub use model::{
-    BaseLock, BuildEnvironment, BuiltWheel, Deb, EnvLock, FileRef, Origin, PythonFile,
-    PythonPackage, ToolsLock,
+    BaseLock, BuildEnvironment, BuiltWheel, Deb, EnvLock, FileRef, LockedBlob, LockedImage, Origin,
+    PythonFile, PythonPackage, ToolsLock,
 };
 pub use pylock::{parse_pylock, write_pylock};
 pub use tools::{parse_tools, write_tools};

@@ -33,8 +33,37 @@ pub struct BaseLock {
     pub packages_index: Digest,
     /// Python `X.Y` of the interpreter.
     pub python: String,
-    /// Every package of the image, sorted by name.
+    /// Every package of the image, sorted by name; none where the image is of a registry.
     pub debs: Vec<Deb>,
+    /// The image of a registry that the base is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<LockedImage>,
+}
+
+/// An image of a registry, down to its files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct LockedImage {
+    /// Path of the repository; the definition says in which registry.
+    pub repository: String,
+    /// What the definition names: a manifest, or an index of several platforms.
+    pub digest: Digest,
+    /// The manifest for the lock's processor.
+    pub manifest: Digest,
+    /// The image's config.
+    pub config: LockedBlob,
+    /// Its layers, bottom first.
+    pub layers: Vec<LockedBlob>,
+}
+
+/// A file of an image, compressed as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct LockedBlob {
+    /// Digest.
+    pub sha256: Digest,
+    /// Length in bytes.
+    pub size: u64,
 }
 
 /// One Debian package file.
@@ -215,6 +244,11 @@ pub enum Origin {
         commit: String,
         /// Tags that peel to the commit or an ancestor: `(object id, refs/tags/...)`, sorted by name.
         tags: Vec<(String, String)>,
+    },
+    /// A repository of a registry; the base's definition says of which.
+    Registry {
+        /// Its path.
+        repository: String,
     },
     /// The Debian archive, or a snapshot of it.
     Debian {

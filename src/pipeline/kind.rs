@@ -176,7 +176,8 @@ fn of_resolve(error: &resolve::Error) -> Kind {
         | Error::Archive { .. }
         | Error::Expired { .. }
         | Error::Moved { .. } => Kind::Fetch,
-        Error::NoPackage { .. } => Kind::Input,
+        Error::Registry(error) => of_registry(error),
+        Error::NoPackage { .. } | Error::NotPinned { .. } => Kind::Input,
         _ => Kind::Build,
     }
 }

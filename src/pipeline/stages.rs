@@ -56,7 +56,7 @@ impl Pipeline<'_> {
             Ok(lock) if !self.must_lock(&base.held) => lock.clone(),
             _ => {
                 let Workbench { reporter, cancel, .. } = self.bench;
-                let lock = resolve::debian::lock_base(
+                let lock = resolve::lock_base(
                     self.client,
                     &base.definition,
                     Arch::HOST,
@@ -110,12 +110,16 @@ impl Pipeline<'_> {
     }
 
     pub(crate) fn fetch_base(&self, base: &Base) -> Result<(), Error> {
-        self.fetch(&lock::base_files(base.lock()))
+        let Workbench { store, reporter, cancel, .. } = self.bench;
+        let registry = base.definition.registry.as_ref().map(|image| image.registry.as_str());
+        let files = lock::base_files(base.lock());
+        bundle::fetch_with(store, self.client, registry, &files, reporter, cancel)?;
+        Ok(())
     }
 
     pub(crate) fn build_base(&self, base: &Base) -> Result<(), Error> {
         let image = build::base(self.bench, base.lock())?;
-        if self.must_lock(&base.held) {
+        if self.must_lock(&base.held) && base.lock().image.is_none() {
             // The closure of a new lock comes from a simple rule; apt has the last word, now that it can run.
             resolve::debian::check_closure(
                 self.bench,

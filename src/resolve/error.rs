@@ -12,6 +12,17 @@ pub enum Error {
     /// The network, or what a server said.
     #[error(transparent)]
     Net(#[from] crate::net::Error),
+    /// An image of a registry.
+    #[error(transparent)]
+    Registry(#[from] crate::image::registry::Error),
+    /// A base that names an image by a tag alone.
+    #[error("{name} is a tag, which may stand for another image tomorrow")]
+    NotPinned {
+        /// The name as it was written.
+        name: String,
+        /// The same with the digest that it stands for today.
+        pinned: String,
+    },
     /// A container could not be had.
     #[error(transparent)]
     Runtime(#[from] crate::runtime::Error),
@@ -106,6 +117,10 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Net(error) => error.hint(),
+            Self::Registry(error) => error.hint(),
+            Self::NotPinned { pinned, .. } => {
+                Some(format!("write what it stands for now: registry = \"{pinned}\""))
+            }
             Self::Runtime(error) => error.hint().map(str::to_owned),
             Self::Signature { .. } => Some(
                 "check the mirror (`HALLMARK_DEBIAN_MIRROR`); hallmark trusts only the archive keys of Debian that it ships"

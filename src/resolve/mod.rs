@@ -3,6 +3,8 @@
 
 pub mod debian;
 mod error;
+mod image;
 pub mod python;
 
 pub use error::Error;
+pub use image::lock_base;

@@ -3,11 +3,12 @@
 use super::check::Checks;
 use super::error::SpecErrors;
 use super::inherit::SpecFile;
-use super::model::{BaseDefinition, Interpreter};
+use super::model::{BaseDefinition, Interpreter, RegistryImage};
 use super::names::is_file_name;
 use super::raw::RawBase;
 use super::reader::{Located, Reader};
 use super::suite;
+use crate::net::registry::Reference;
 
 /// Parses a base definition; the file's stem is its name.
 pub fn parse_base(file: &SpecFile) -> Result<BaseDefinition, SpecErrors> {
@@ -33,10 +34,36 @@ impl Checks<'_, '_> {
             }
             _ => Some(Interpreter::Debian),
         };
+        if let (Some(_), Some(packages)) = (&raw.registry, &raw.packages) {
+            let hint = "leave them out here, and write what else is wanted as `system-packages` of the specs";
+            let message = "an image of a registry has its packages".to_owned();
+            self.reader.fault(&packages.place, message, hint);
+        }
         let mut packages = self.debian_packages(raw.packages, "packages");
         packages.sort();
+        let registry = match raw.registry {
+            None => None,
+            Some(registry) => Some(self.registry_image(&registry)?),
+        };
         let suite = self.suite(raw.suite);
-        Some(BaseDefinition { name, suite: suite?, packages, interpreter: interpreter? })
+        Some(BaseDefinition { name, suite: suite?, packages, interpreter: interpreter?, registry })
+    }
+
+    /// The name of an image. A tag alone is refused when locking, where the digest is known that it stands for.
+    fn registry_image(&mut self, text: &Located<String>) -> Option<RegistryImage> {
+        match Reference::parse(&text.value) {
+            Ok(name) => Some(RegistryImage {
+                registry: name.registry,
+                repository: name.repository,
+                tag: name.tag,
+                digest: name.digest,
+            }),
+            Err(error) => {
+                let hint = error.hint().unwrap_or_default();
+                self.reader.fault(&text.place, error.to_string(), hint);
+                None
+            }
+        }
     }
 
     fn suite(&mut self, suite: Option<Located<String>>) -> Option<String> {

@@ -33,8 +33,8 @@ pub use error::{Error, SpecError, SpecErrors};
 pub use inherit::SpecFile;
 pub use load::{load, load_all, load_base};
 pub use model::{
-    BaseDefinition, Commands, Compat, Dependencies, Interpreter, PackageDate, Parser, RunLimits,
-    Setup, Spec, Test, TestFiles,
+    BaseDefinition, Commands, Compat, Dependencies, Interpreter, PackageDate, Parser,
+    RegistryImage, RunLimits, Setup, Spec, Test, TestFiles,
 };
 pub use names::{is_file_name, normalize_package_name};
 pub use parse::parse;

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::suite;
 use crate::base::{Digest, Error, canon};
+use crate::net::registry::Reference;
 
 /// One environment of one repository version.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -257,12 +259,48 @@ pub struct BaseDefinition {
     pub packages: Vec<String>,
     /// Where Python comes from.
     pub interpreter: Interpreter,
+    /// The image that the base is, where it is not bootstrapped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub registry: Option<RegistryImage>,
+}
+
+/// An image of a registry. What may change without the image changing (its registry, the tag) is no part of the hash.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct RegistryImage {
+    /// Host and port.
+    #[serde(skip)]
+    pub registry: String,
+    /// Path of the repository.
+    pub repository: String,
+    /// The tag, where it is stated.
+    #[serde(skip)]
+    pub tag: Option<String>,
+    /// The digest; without one the base cannot be locked.
+    pub digest: Option<Digest>,
+}
+
+impl RegistryImage {
+    /// Its name as it was written.
+    pub fn reference(&self) -> Reference {
+        Reference {
+            registry: self.registry.clone(),
+            repository: self.repository.clone(),
+            tag: self.tag.clone(),
+            digest: self.digest,
+        }
+    }
 }
 
 impl BaseDefinition {
     /// Digest of everything the base's lock depends on.
     pub fn hash(&self) -> Result<Digest, Error> {
         canon::digest(self)
+    }
+
+    /// `X.Y` of the suite's own Python.
+    pub fn python(&self) -> Option<&'static str> {
+        suite::python_of(&self.suite)
     }
 }
 

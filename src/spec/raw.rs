@@ -131,7 +131,10 @@ raw_table! {
     RawBase {
         /// Debian suite, by its code name.
         suite = "suite": String,
-        /// Debian packages besides Essential and apt. Default: none.
+        /// An image of a registry that is taken as it is: `registry.example/repository@sha256:...`. Default: none, the base is
+        /// bootstrapped from the suite's packages.
+        registry = "registry": String,
+        /// Debian packages besides Essential and apt, where the base is bootstrapped. Default: none.
         packages = "packages": Strings,
         /// Who provides Python. Default: `debian`, the suite's python3.
         interpreter = "interpreter": String,

@@ -17,4 +17,5 @@ mod json;
 mod kill_chain;
 mod leftovers;
 mod load;
+mod registry;
 mod steps;

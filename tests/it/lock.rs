@@ -36,6 +36,7 @@ fn definition() -> BaseDefinition {
         suite: "bookworm".to_owned(),
         packages: vec!["git".to_owned(), "python3".to_owned()],
         interpreter: Interpreter::Debian,
+        registry: None,
     }
 }
 
@@ -53,6 +54,7 @@ fn base() -> BaseLock {
             deb("libstdc++6", "12.2.0-14"),
             deb("python3", "3.11.2-1+b1"),
         ],
+        image: None,
     }
 }
 

@@ -75,6 +75,7 @@ impl Made {
                 sha256: deb,
                 size: 5,
             }],
+            image: None,
         };
         let env_lock = EnvLock {
             env_hash: spec.env_hash().unwrap(),

@@ -11,6 +11,7 @@ use crate::net::eager;
 
 mod hostile;
 mod login;
+mod pull;
 mod push;
 
 /// A client of a host that has no configuration but this.

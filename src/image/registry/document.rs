@@ -28,7 +28,7 @@ pub(super) fn read_index(
     is_index.then(|| parse(name, bytes)).transpose()
 }
 
-fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, Error> {
+pub(super) fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(bytes)
         .map_err(|error| Error::Document { name: name.to_owned(), problem: error.to_string() })
 }

@@ -3,8 +3,10 @@
 mod document;
 mod error;
 mod index;
+mod pull;
 mod push;
 mod workers;
 
 pub use error::Error;
+pub use pull::{Found, Held, find};
 pub use push::{Outcome, Placed, PushOptions, PushReport, PushedImage, push};

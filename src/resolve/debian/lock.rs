@@ -38,15 +38,40 @@ pub fn lock_base_with(
 ) -> Result<BaseLock, Error> {
     let suite = &definition.suite;
     let task = Task::start(reporter, "lock", definition.name.clone(), None);
+    let (mut lock, text) = suite_as_of_now(keyring, client, definition, arch, cancel)?;
+    let index = Index::parse(suite, &text)?;
+    lock.debs = closure(suite, &index, &definition.packages)?;
+    lock.python = python_version(suite, lock.debs.iter().map(|deb| deb.name.as_str()))?;
+    task.done_with(format!("{} packages as of {}", lock.debs.len(), lock.as_of));
+    Ok(lock)
+}
+
+/// The lock of a base without any package: the suite's index as it is now, for what environments add.
+pub(crate) fn lock_suite(
+    client: &net::Client,
+    definition: &BaseDefinition,
+    arch: Arch,
+    cancel: &Cancel,
+) -> Result<BaseLock, Error> {
+    let (lock, _) = suite_as_of_now(&Keyring::debian(), client, definition, arch, cancel)?;
+    Ok(lock)
+}
+
+/// What a lock says of the suite, and the text of its index.
+fn suite_as_of_now(
+    keyring: &Keyring,
+    client: &net::Client,
+    definition: &BaseDefinition,
+    arch: Arch,
+    cancel: &Cancel,
+) -> Result<(BaseLock, String), Error> {
+    let suite = &definition.suite;
     let inrelease = net::debian::release(client, suite, None)?;
     cancel.check()?;
     let release = Release::parse(suite, &keyring.verify(suite, &inrelease)?)?;
     release.check_fresh(clock::now())?;
     let (index_digest, text) = fetch_index(client, &release, arch)?;
     cancel.check()?;
-    let index = Index::parse(suite, &text)?;
-    let debs = closure(suite, &index, &definition.packages)?;
-    let python = python_version(suite, debs.iter().map(|deb| deb.name.as_str()))?;
     let lock = BaseLock {
         base_hash: definition.hash()?,
         arch,
@@ -54,11 +79,11 @@ pub fn lock_base_with(
         as_of: release.date,
         inrelease: Digest::of(&inrelease),
         packages_index: index_digest,
-        python,
-        debs,
+        python: definition.python().unwrap_or_default().to_owned(),
+        debs: Vec::new(),
+        image: None,
     };
-    task.done_with(format!("{} packages as of {}", lock.debs.len(), lock.as_of));
-    Ok(lock)
+    Ok((lock, text))
 }
 
 /// The text of the index that a base was locked from: now if the suite has not moved, else from the snapshot

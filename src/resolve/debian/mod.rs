@@ -14,6 +14,7 @@ mod tools;
 pub use closure::{closure, closure_of};
 pub use index::{Clause, Index, Package};
 pub use keyring::Keyring;
+pub(super) use lock::lock_suite;
 pub use lock::{lock_base, lock_base_with};
 pub use packages::{check_closure, lock_packages, locked_index};
 pub use release::Release;

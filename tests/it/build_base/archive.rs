@@ -95,6 +95,7 @@ fn definition() -> BaseDefinition {
         suite: "bookworm".to_owned(),
         packages: vec!["python3".to_owned()],
         interpreter: Interpreter::Debian,
+        registry: None,
     }
 }
 

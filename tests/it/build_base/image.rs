@@ -72,6 +72,7 @@ fn committed(suite: &str) -> (BaseDefinition, BaseLock) {
         suite: suite.to_owned(),
         packages,
         interpreter: Interpreter::Debian,
+        registry: None,
     };
     let path = lock::paths::base_lock(&root.join("lockfiles"), suite, Arch::Amd64);
     let text = fs_err::read_to_string(&path).unwrap();

@@ -201,6 +201,7 @@ impl Bench {
                 suite: suite.to_owned(),
                 packages: packages.map(ToString::to_string).collect(),
                 interpreter: Interpreter::Debian,
+                registry: None,
             };
             definition.packages.sort();
             let lock = lock_base(&client, &definition, Arch::HOST, &reporter, &cancel).unwrap();

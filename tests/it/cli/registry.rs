@@ -1,0 +1,187 @@
+//! A base that is an image of a registry, and sets that are pushed to one, through the binary.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hallmark::base::{Arch, Cancel, Digest, SharedReporter, Store, progress};
+use hallmark::cli::exit;
+use hallmark::image::registry::{PushOptions, find, push};
+use hallmark::image::{Compressor, Image, tree_digest};
+use hallmark::lock::{self, BaseLock, LockedBlob, LockedImage};
+use hallmark::net::registry::{Reference, Registries};
+use hallmark::runtime::Workbench;
+use hallmark::runtime::embedded::Embedded;
+
+use super::context::TestContext;
+use crate::registry::client;
+use crate::support::registry::Registry;
+use crate::support::{Full, INSTANCES};
+
+const DEFINITION: &str = "images/bookworm.toml";
+const BASE_LOCK: &str = "lockfiles/_bases/bookworm/lock.x86_64.toml";
+
+fn base_lock(context: &TestContext) -> BaseLock {
+    lock::parse_base(BASE_LOCK, &context.read(BASE_LOCK)).unwrap()
+}
+
+/// The base of a lock, out of a store that has its files.
+fn base(store: &Path, lock: &BaseLock) -> (Store, Image) {
+    let store = Store::open(store, &store.join("scratch")).unwrap();
+    let runtime = Embedded::new(&store, env!("CARGO_BIN_EXE_hallmark").into()).unwrap();
+    let reporter: SharedReporter = Arc::new(progress::Silent);
+    let cancel = Cancel::new();
+    let bench =
+        Workbench { store: &store, runtime: &runtime, reporter: &reporter, cancel: &cancel };
+    let image = hallmark::build::base(bench, lock).unwrap();
+    (store, image)
+}
+
+/// Pushes the base that the context's store has, and returns its name and digest.
+fn push_base(context: &TestContext, registry: &Registry) -> (Reference, Digest, Digest) {
+    let (store, image) = base(&context.store(), &base_lock(context));
+    let tree = tree_digest(&store, &image.layers, &Cancel::new()).unwrap();
+    let name = Reference::parse(&format!("{}/base/bookworm:v1", registry.host())).unwrap();
+    let options = PushOptions { compressor: Compressor::Gzip { level: 6 }, index: true, jobs: 2 };
+    let reporter: SharedReporter = Arc::new(progress::Silent);
+    let client = client(Registries::default());
+    let set = [(name.clone(), &image)];
+    let report = push(&store, &client, &set, options, &reporter, &Cancel::new()).unwrap();
+    (name, report.images[0].digest, tree)
+}
+
+/// Takes the base from the registry in the context's definition and locks.
+fn take(context: &TestContext, name: &Reference, digest: Digest) -> BaseLock {
+    let pinned = Reference { digest: Some(digest), ..name.clone() };
+    context.write(DEFINITION, &format!("suite = \"bookworm\"\nregistry = \"{pinned}\"\n"));
+    let definition =
+        hallmark::spec::load_base(&context.project().join("images"), "bookworm").unwrap();
+    let found = find(&client(Registries::default()), &pinned, Arch::HOST).unwrap();
+    let blob = |held: &hallmark::image::registry::Held| LockedBlob {
+        sha256: held.digest,
+        size: held.size,
+    };
+    let before = base_lock(context);
+    // What `hallmark lock` writes, but for the time of the suite's index: that of the committed lock.
+    let lock = BaseLock {
+        base_hash: definition.hash().unwrap(),
+        debs: Vec::new(),
+        image: Some(LockedImage {
+            repository: name.repository.clone(),
+            digest: found.digest,
+            manifest: found.manifest,
+            config: blob(&found.config),
+            layers: found.layers.iter().map(blob).collect(),
+        }),
+        ..before.clone()
+    };
+    let text = lock::write_base(&lock).unwrap();
+    assert!(!text.contains(&name.registry), "a lock names no host: {text}");
+    assert_eq!(lock::parse_base("x", &text).unwrap(), lock);
+    context.write(BASE_LOCK, &text);
+    let path = "lockfiles/pypi__pyflakes/3.0.1/lock.x86_64.toml";
+    context.replace(
+        path,
+        &before.digest().unwrap().to_string(),
+        &lock.digest().unwrap().to_string(),
+    );
+    lock
+}
+
+#[test]
+fn full_a_base_comes_from_a_registry_and_is_built_and_run_upon_offline() {
+    let Some(full) = Full::get() else { return };
+    let Some(registry) = Registry::start() else { return };
+    let context = TestContext::with_store(&full.store());
+    let (name, digest, tree) = push_base(&context, &registry);
+
+    // An empty store: what the instances need but the base, from the packed bundle; the base from the registry.
+    let second = TestContext::quickstart();
+    let lock = take(&second, &name, digest);
+    let bundle = full.bundle();
+    second.run(["bundle", "unpack", bundle.to_str().unwrap()]).expect(exit::OK, &[]);
+    let only = ["quickstart", "-i", INSTANCES[0]];
+    let packed = second.path().join("packed");
+    let fetched: Vec<&str> = ["bundle", "pack"].into_iter().chain(only).collect();
+    second.run(fetched.into_iter().chain([packed.to_str().unwrap()])).expect(exit::OK, &[]);
+    drop(registry);
+
+    // Another machine, without a network and without a registry.
+    let third = TestContext::quickstart();
+    for path in [DEFINITION, BASE_LOCK, "lockfiles/pypi__pyflakes/3.0.1/lock.x86_64.toml"] {
+        third.write(path, &second.read(path));
+    }
+    third.run(["bundle", "unpack", packed.to_str().unwrap()]).expect(exit::OK, &[]);
+    let verify = ["verify", "quickstart", "-i", INSTANCES[0], "--offline", "--policy", "quick"];
+    let answer = third.run(verify);
+    answer.expect(exit::OK, &[]);
+    let (store, image) = base(&third.store(), &lock);
+    assert_eq!(tree_digest(&store, &image.layers, &Cancel::new()).unwrap(), tree);
+}
+
+#[test]
+fn full_a_bare_tag_and_a_tag_that_moved_are_refused_when_locking() {
+    let Some(full) = Full::get() else { return };
+    let Some(registry) = Registry::start() else { return };
+    let context = TestContext::with_store(&full.store());
+    let (name, digest, _) = push_base(&context, &registry);
+    let lock = ["lock", "quickstart", "-i", INSTANCES[0]];
+    context.write(DEFINITION, &format!("suite = \"bookworm\"\nregistry = \"{name}\"\n"));
+    let pinned = Reference { digest: Some(digest), ..name.clone() };
+    context.run(lock).expect(
+        exit::BAD_INPUT,
+        &[
+            &format!("{name} is a tag"),
+            &format!("hint: write what it stands for now: registry = \"{pinned}\""),
+        ],
+    );
+    let old = Digest::of("what it was");
+    let moved = Reference { digest: Some(old), ..name.clone() };
+    context.write(DEFINITION, &format!("suite = \"bookworm\"\nregistry = \"{moved}\"\n"));
+    context.run(lock).expect(
+        exit::BAD_INPUT,
+        &[&format!("{name} has moved: expected {old}, got {digest}"), "hint: "],
+    );
+    let gone = Reference { digest: Some(old), tag: None, ..name };
+    context.write(DEFINITION, &format!("suite = \"bookworm\"\nregistry = \"{gone}\"\n"));
+    context.run(lock).expect(exit::FETCH_FAILED, &["is not there", "hint: "]);
+    // Nothing of it made a lock, and offline nobody is asked.
+    context
+        .run(lock.into_iter().chain(["--locked"]))
+        .expect(exit::BAD_INPUT, &["became an image of a registry"]);
+    context.run(lock.into_iter().chain(["--offline"])).expect(exit::FETCH_FAILED, &["offline"]);
+}
+
+#[test]
+fn full_instances_are_pushed_and_found_there() {
+    let Some(full) = Full::get() else { return };
+    let Some(registry) = Registry::start_with_password() else { return };
+    let context = TestContext::with_store(&full.store());
+    let template = format!("{}/set/{{id_1776}}:v1", registry.host());
+    let push = TestContext::both(&["push", "--json"]);
+    let push = || push.iter().copied().chain([template.as_str()]);
+    context.run(push()).expect(exit::FETCH_FAILED, &["the registry refuses", "docker login"]);
+    let config =
+        format!(r#"{{"auths": {{"{}": {{"auth": "aGFsbG1hcms6c2VjcmV0"}}}}}}"#, registry.host());
+    let folder = context.path().join("home/.docker");
+    fs_err::create_dir_all(&folder).unwrap();
+    fs_err::write(folder.join("config.json"), config).unwrap();
+    for outcome in ["pushed", "present"] {
+        let answer = context.run(push());
+        answer.expect(exit::OK, &[]);
+        let record = answer
+            .stdout
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+            .find(|record| record["kind"] == "push")
+            .unwrap();
+        let images = record["value"]["images"].as_array().unwrap();
+        assert_eq!(images.len(), 2, "{record}");
+        assert!(images.iter().all(|image| image["outcome"] == outcome), "{record}");
+        assert_eq!(record["value"]["sent"]["blobs"] == 0, outcome == "present", "{record}");
+    }
+    let before = registry.accesses().len();
+    context
+        .run(TestContext::both(&["push"]).into_iter().chain(["registry.example/all:latest"]))
+        .expect(exit::BAD_INPUT, &["alike", "hint: "]);
+    assert_eq!(registry.accesses().len(), before);
+}
