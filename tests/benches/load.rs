@@ -6,7 +6,7 @@
 //! cargo bench --bench load
 //! ```
 //!
-//! Each side has a daemon of its own that is empty at first. A sibling is an image of the quickstart with a layer of 64 KiB on top. The
+//! Each side has a daemon of its own that is empty at first. A sibling is an image of the quickstart with a layer of 256 KiB on top. The
 //! archives hold uncompressed layers, as `docker save` writes them; making them is not measured, and they are in the page cache.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
@@ -33,7 +33,7 @@ use hallmark::runtime::embedded::Embedded;
 use support::{Dockerd, Full, INSTANCES, copy_store, shared_folder};
 
 const SIBLINGS: u8 = 30;
-const OWN: usize = 64 << 10;
+const OWN: usize = 256 << 10;
 /// How many times faster.
 const TARGET: f64 = 3.0;
 /// Bytes sent for a sibling, in bytes of its own layer.
