@@ -10,6 +10,7 @@ mod dataset;
 mod docker;
 mod flaky;
 mod image;
+mod interop;
 mod layering;
 mod lock;
 mod manifest;

@@ -17,7 +17,7 @@ use super::{installed, is_real_root, say_skipped};
 const KEEPER: &str = r#"
 folder=$1; shift
 trap : HUP INT TERM
-dockerd --host "unix://$folder/d.sock" --data-root "$folder/data" --exec-root "$folder/exec" \
+$WRAP dockerd --host "unix://$folder/d.sock" --data-root "$folder/data" --exec-root "$folder/exec" \
     --pidfile "$folder/d.pid" --bridge=none --iptables=false "$@" </dev/null >"$folder/log" 2>&1 &
 cat >/dev/null
 kill -TERM $! 2>/dev/null
@@ -25,6 +25,16 @@ wait $!
 # What a daemon leaves mounted that was killed.
 grep -F " $folder/" /proc/self/mounts | cut -d' ' -f2 | sort -r | xargs -r umount -l
 rm -rf "$folder"
+"#;
+
+/// A network of its own for a daemon: its containers have a default route, and whatever they send is swallowed.
+const SWALLOW: &str = r#"
+ip link set lo up
+ip link add swallow type bridge
+ip address add 10.213.0.1/16 dev swallow
+ip link set swallow up
+ip route add blackhole default
+exec "$@"
 "#;
 
 /// A healthy daemon needs a second or two; a machine under load, longer.
@@ -51,15 +61,39 @@ impl Dockerd {
         if !is_real_root() || !installed("dockerd") || !installed("docker") {
             return None;
         }
-        // A socket's path may have 107 bytes: the target folder's may be longer.
-        let folder = tempfile::Builder::new().prefix("hallmark-dockerd-").tempdir().unwrap().keep();
-        Some(Self::start_in(folder, arguments))
+        Some(Self::start_in(new_folder(), arguments))
+    }
+
+    /// One whose containers have a network that swallows what they send: a connect times out, as behind a firewall. Under the others
+    /// it fails at once.
+    pub(crate) fn swallowing() -> Option<Self> {
+        if !is_real_root() || !["dockerd", "docker", "ip"].into_iter().all(installed) {
+            say_skipped(
+                "there is no Docker daemon: it needs root and Debian's docker.io and iproute2",
+            );
+            return None;
+        }
+        let folder = new_folder();
+        let script = folder.join("network.sh");
+        fs_err::write(&script, SWALLOW).unwrap();
+        let wrap = format!("unshare --net sh {}", script.display());
+        Some(Self::spawn(
+            folder,
+            &["--bridge=swallow", "--ip-forward=false", "--ip-masq=false"],
+            &wrap,
+        ))
     }
 
     /// The same in a folder that the test made. It is removed at the end.
     pub(crate) fn start_in(folder: PathBuf, arguments: &[&str]) -> Self {
+        Self::spawn(folder, arguments, "")
+    }
+
+    /// `wrap` are the words before `dockerd`.
+    fn spawn(folder: PathBuf, arguments: &[&str], wrap: &str) -> Self {
         use std::os::unix::process::CommandExt as _;
         let keeper = Command::new("sh")
+            .env("WRAP", wrap)
             .args(["-c", KEEPER, "keeper"])
             .arg(&folder)
             .args(arguments)
@@ -119,6 +153,11 @@ impl Dockerd {
         assert!(output.status.success(), "docker {arguments:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
+}
+
+/// A socket's path may have 107 bytes: the target folder's may be longer.
+fn new_folder() -> PathBuf {
+    tempfile::Builder::new().prefix("hallmark-dockerd-").tempdir().unwrap().keep()
 }
 
 impl Drop for Dockerd {

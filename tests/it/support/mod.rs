@@ -9,6 +9,7 @@
 //!   full/bundle-2              the packed bundle of the two
 //!   python-root-1/             this host's Python with pytest, as a root folder
 //!   pytest-8.3.5/              pytest for this host's Python
+//!   venvs/<name>/              programs from PyPI, by the lists in tests/fixtures/interop
 //! ```
 //!
 //! Tests never work in these stores: they take a copy that shares the files.
@@ -17,10 +18,12 @@ mod dockerd;
 mod full;
 pub(crate) mod registry;
 mod stores;
+mod venv;
 
 pub(crate) use dockerd::Dockerd;
 pub(crate) use full::{Full, INSTANCES};
 pub(crate) use stores::{copy, copy_store, shared_folder, shared_lock};
+pub(crate) use venv::Venv;
 
 /// Says that a test was skipped, and why.
 #[expect(clippy::print_stderr, reason = "a skipped test says so")]
