@@ -86,10 +86,7 @@ impl Script<'_> {
     }
 }
 
-fn words<'a, S: AsRef<str> + 'a>(words: impl IntoIterator<Item = &'a S>) -> String
-where
-    S: ?Sized,
-{
+fn words<'a, S: AsRef<str> + ?Sized + 'a>(words: impl IntoIterator<Item = &'a S>) -> String {
     try_join(words.into_iter().map(AsRef::as_ref)).expect("no word holds a NUL")
 }
 

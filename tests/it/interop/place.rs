@@ -117,8 +117,8 @@ impl Place {
     pub(super) fn build(&self) -> Value {
         let output = self.hallmark(&["build"], &["--json", "--locked"]);
         let lines = String::from_utf8(output.stdout).unwrap();
-        let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let digests = lines.filter(|line| line["kind"] == "digests").last().unwrap();
+        let mut lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let digests = lines.find(|line| line["kind"] == "digests").unwrap();
         digests["value"]["images"].clone()
     }
 
