@@ -179,7 +179,7 @@ impl Pipeline<'_> {
             }
             Setup::Commit { commit } => {
                 let location = self.mirror(&env.spec.repo)?;
-                bundle::history::checkout(&location, commit, scratch.path())?;
+                bundle::checkout(&location, commit, scratch.path())?;
                 scratch.path().to_owned()
             }
         };

@@ -342,3 +342,21 @@ fn histories_need_their_commit_and_all_of_its_ancestors() {
         ["refs/tags/v1", "refs/tags/v2", "refs/tags/v2-again"]
     );
 }
+
+#[test]
+fn a_checkout_has_the_commits_files_and_what_versions_are_made_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, commits, _) = upstream(folder.path());
+    let into = folder.path().join("tree");
+    fs_err::create_dir(&into).unwrap();
+    hallmark::bundle::checkout(&path.to_string_lossy(), &commits[1], &into).unwrap();
+    assert_eq!(fs_err::read_to_string(into.join("widget.py")).unwrap(), OLD);
+    let described = git(&into, &["describe", "--dirty", "--tags", "--long", "--abbrev=40"]);
+    assert_eq!(described, format!("v2-0-g{}", commits[1]));
+    assert_eq!(git(&into, &["rev-list", "HEAD"]), format!("{}\n{}", commits[1], commits[0]));
+    assert_eq!(git(&into, &["tag"]), "v1\nv2\nv2-again");
+    // Two commits, two tags; a tree and two blobs of the commit's own.
+    let held = git(&into, &["cat-file", "--batch-all-objects", "--batch-check=%(objectname)"]);
+    assert_eq!(held.lines().count(), 7, "{held}");
+    assert_eq!(git(&into, &["status", "--porcelain"]), "");
+}
