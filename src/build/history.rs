@@ -12,7 +12,7 @@ pub(crate) const FROM_HISTORY: &str = include_str!("scripts/history.sh");
 /// A layer with `/testbed` at `commit`: its history, the tags into it, and nothing else.
 pub(crate) fn from_history(
     bench: Workbench<'_>,
-    env: &Image,
+    base: &Image,
     name: &str,
     commit: &str,
     history: &History,
@@ -22,7 +22,7 @@ pub(crate) fn from_history(
     fs_err::create_dir(folder.join("logs"))?;
     let tags: String = history.tags.iter().map(|(id, name)| format!("{id} {name}\n")).collect();
     fs_err::write(folder.join("tags"), tags)?;
-    let mut spec = offline::shell(FROM_HISTORY, env.created, &folder.join("logs"));
+    let mut spec = offline::shell(FROM_HISTORY, base.created, &folder.join("logs"));
     offline::with(
         &mut spec,
         [("PACK", "/run/hallmark/pack"), ("TAGS", "/run/hallmark/tags"), ("COMMIT", commit)],
@@ -32,7 +32,7 @@ pub(crate) fn from_history(
         offline::input(&folder.join("tags"), "tags"),
     ];
     let step = format!("repository of {name}");
-    let log = command::run(bench, &step, Root::Layers(&env.layers), &spec)?;
+    let log = command::run(bench, &step, Root::Layers(&base.layers), &spec)?;
     // The script's last line: the base commit's date.
     let text = fs_err::read_to_string(&log.stdout)?;
     let date = text.lines().last().and_then(|line| line.trim().parse().ok()).ok_or_else(|| {

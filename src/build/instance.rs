@@ -19,17 +19,18 @@ const STEP: &str = "install/2";
 /// What the install may leave that is no part of the image.
 const SWEPT: [&str; 6] = ["tmp", "var/tmp", "run", "root/.cache", "testbed/.git", "testbed/build"];
 
-/// The image of `instance` over the image of its environment.
+/// The image of `instance` over the image of its environment, which stands on `base`.
 ///
 /// `history` is the base commit's closure, for instances that come from a git repository.
 pub fn instance(
     bench: Workbench<'_>,
+    base: &Image,
     env: &Image,
     spec: &Spec,
     instance: &Instance,
     history: Option<&History>,
 ) -> Result<Image, Error> {
-    let mut image = repository(bench, env, instance, history)?;
+    let mut image = repository(bench, base, env, instance, history)?;
     image.config.working_dir = "/testbed".to_owned();
     labels::add_instance(&mut image.config.labels, instance)?;
     let commands: Vec<&String> =

@@ -17,27 +17,35 @@ const STEP: &str = "repository/1";
 const FROM_TREE: &str = include_str!("scripts/repository.sh");
 
 /// The env image with `/testbed` on top, nothing installed yet.
+///
+/// A history is laid in the base image, whose git does it: it takes long for a large one, and all environments on that base
+/// share what comes out.
 pub(crate) fn repository(
     bench: Workbench<'_>,
+    base: &Image,
     env: &Image,
     instance: &Instance,
     history: Option<&History>,
 ) -> Result<Image, Error> {
-    let inputs = serde_json::json!({
-        "step": STEP,
-        "env": env.key,
-        "source": match &instance.source {
-            Source::Pair(pair) => serde_json::json!({
+    let inputs = match &instance.source {
+        Source::Pair(pair) => serde_json::json!({
+            "step": STEP,
+            "env": env.key,
+            "source": {
                 "sdist": pair.base.sha256, "script": FROM_TREE, "message": message(pair),
                 "excluded": [GENERATED_PATTERNS, LEFTOVER_PATTERNS],
-            }),
-            Source::Git { base_commit, .. } => {
-                // The commit names its closure; which tags lead into it, only the repository knows.
-                let tags = history.map(|history| &history.tags);
-                serde_json::json!({ "commit": base_commit, "tags": tags, "script": FROM_HISTORY })
-            }
-        },
-    });
+            },
+        }),
+        Source::Git { base_commit, .. } => {
+            // The commit names its closure; which tags lead into it, only the repository knows.
+            let tags = history.map(|history| &history.tags);
+            serde_json::json!({
+                "step": STEP,
+                "base": base.key,
+                "source": { "commit": base_commit, "tags": tags, "script": FROM_HISTORY },
+            })
+        }
+    };
     let layer =
         cached_layer(bench, "repository", instance.id.as_str(), &inputs, |_| {
             match &instance.source {
@@ -48,7 +56,7 @@ pub(crate) fn repository(
                         problem: format!("the history of {base_commit} is not in the bundle"),
                         hint: Some("name a folder of mirrors with --mirrors".into()),
                     })?;
-                    from_history(bench, env, instance.id.as_str(), base_commit, history)
+                    from_history(bench, base, instance.id.as_str(), base_commit, history)
                 }
             }
         })?;

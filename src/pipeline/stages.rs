@@ -244,10 +244,17 @@ impl Pipeline<'_> {
 
     pub(crate) fn build_item(&self, board: &Board, item: &Item) -> Result<(), Error> {
         let env = &board.envs[item.env];
-        let patches = build::patches(self.bench, board.base_of(env).image(), &item.instance)?;
+        let base = board.base_of(env).image();
+        let patches = build::patches(self.bench, base, &item.instance)?;
         let history = self.history(&item.instance)?;
-        let image =
-            build::instance(self.bench, env.image(), &env.spec, &item.instance, history.as_ref())?;
+        let image = build::instance(
+            self.bench,
+            base,
+            env.image(),
+            &env.spec,
+            &item.instance,
+            history.as_ref(),
+        )?;
         let leaks = build::leaks(self.bench, &image, env.lock(), &item.instance, &patches)?;
         if let Some(leak) = leaks.first() {
             return Err(Error::Leak {
