@@ -64,14 +64,17 @@ fn satisfies(letter: u8) -> bool {
 
 /// The ids of expected tests as runs know them, with their list.
 pub(super) fn expected<'a>(lists: &'a Lists, verdict: &'a Verdict) -> BTreeMap<&'a str, ListName> {
-    let known_as: BTreeMap<&str, &str> = verdict
-        .missing
-        .iter()
-        .filter_map(|test| Some((test.id.as_str(), test.taken_for.as_deref()?)))
-        .collect();
+    let mut known_as: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for test in &verdict.missing {
+        known_as.entry(&test.id).or_default().extend(test.taken_for.as_deref());
+    }
     let named = |ids: &'a [String], list| {
         let known_as = &known_as;
-        ids.iter().map(move |id| (known_as.get(id.as_str()).copied().unwrap_or(id), list))
+        ids.iter().flat_map(move |id| {
+            let taken = known_as.get(id.as_str()).filter(|taken| !taken.is_empty());
+            let ids = taken.cloned().unwrap_or_else(|| vec![id.as_str()]);
+            ids.into_iter().map(move |id| (id, list))
+        })
     };
     // A test in both lists is one that must change.
     named(&lists.pass_to_pass, ListName::PassToPass)

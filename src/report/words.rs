@@ -161,6 +161,7 @@ pub(super) fn nearness(nearness: Nearness) -> &'static str {
     match nearness {
         Nearness::Trimmed => "white space at its ends",
         Nearness::Clipped => "clipped at a space",
+        Nearness::Shortened => "folders cut off its parameter",
         Nearness::Whitespace => "white space inside",
         Nearness::Case => "upper and lower case",
         Nearness::Duration => "a duration at its end",

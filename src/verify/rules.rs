@@ -128,6 +128,8 @@ fn ids(evidence: &Evidence<'_>, tests: impl IntoIterator<Item = usize>) -> Vec<S
     let mut ids: Vec<String> =
         tests.into_iter().map(|test| evidence.expected[test].id.to_owned()).collect();
     ids.sort();
+    // An id may stand for several tests.
+    ids.dedup();
     ids
 }
 

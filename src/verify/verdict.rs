@@ -294,13 +294,13 @@ pub struct Cost {
     pub wall: f64,
 }
 
-/// An expected test that no run after the gold patch knows.
+/// An expected test that no run after the gold patch knows; where its id stands for several tests, once for each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct MissingTest {
     /// The expected id.
     pub id: String,
-    /// The id that it was taken for: the only one it can mean.
+    /// The id of the test, or of one of the tests, that it can only mean.
     pub taken_for: Option<String>,
     /// Ids that are almost it.
     pub near: Vec<NearMiss>,

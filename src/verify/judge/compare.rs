@@ -62,6 +62,7 @@ fn difference(
         .map(|test| test.id.to_owned())
         .collect();
     missing.sort();
+    missing.dedup();
     let unexpected = ours.iter().filter(|id| !known.contains(*id)).map(|id| (*id).to_owned());
     Difference { missing, unexpected: unexpected.collect() }
 }

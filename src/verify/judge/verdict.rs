@@ -43,6 +43,7 @@ pub fn judge(lists: &Lists, records: &[RunRecord], policy: &Policy) -> Verdict {
     let mut quarantined: Vec<String> =
         aside.iter().map(|test| evidence.expected[*test].id.to_owned()).collect();
     quarantined.sort();
+    quarantined.dedup();
     let unstable = unstable_tests(policy, &evidence, &findings);
     Verdict {
         version: VERDICT_VERSION,

@@ -77,6 +77,8 @@ pub(super) fn warnings(
 fn ids(evidence: &Evidence<'_>, tests: impl Iterator<Item = usize>) -> Vec<String> {
     let mut ids: Vec<String> = tests.map(|test| evidence.expected[test].id.to_owned()).collect();
     ids.sort();
+    // An id may stand for several tests.
+    ids.dedup();
     ids
 }
 

@@ -278,19 +278,16 @@ impl<'a> Evidence<'a> {
         }
         let listed: BTreeSet<&str> = self.expected.iter().map(|test| test.id).collect();
         let index = NearIndex::new(&known);
-        let mut taken = BTreeMap::new();
+        let mut taken: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+        let mut near_misses = BTreeMap::new();
         for test in unknown {
-            let id = self.expected[test].id;
-            let (near, taken_for) = index.near(id, &listed);
-            if let Some(taken_for) = &taken_for {
-                taken.insert(test, taken_for.clone());
-            }
-            self.missing.push(MissingTest { id: id.to_owned(), taken_for, near });
+            let (near, taken_for) = index.near(self.expected[test].id, &listed);
+            taken.insert(test, taken_for);
+            near_misses.insert(test, near);
         }
-        self.missing.sort_by(|a, b| a.id.cmp(&b.id));
         // Two expected ids must not be taken for one test.
         let mut meant: BTreeMap<&str, u32> = BTreeMap::new();
-        for id in taken.values() {
+        for id in taken.values().flatten() {
             *meant.entry(id.as_str()).or_default() += 1;
         }
         let twice: BTreeSet<String> = meant
@@ -298,15 +295,24 @@ impl<'a> Evidence<'a> {
             .filter(|(_, times)| *times > 1)
             .map(|(id, _)| id.to_owned())
             .collect();
-        for missing in &mut self.missing {
-            missing.taken_for.take_if(|id| twice.contains(id));
+        for (test, ids) in taken {
+            let Expected { id, list, .. } = self.expected[test];
+            let near = near_misses.remove(&test).unwrap_or_default();
+            let missing =
+                |taken_for| MissingTest { id: id.to_owned(), taken_for, near: near.clone() };
+            if ids.is_empty() || ids.iter().any(|id| twice.contains(id)) {
+                self.missing.push(missing(None));
+                continue;
+            }
+            self.missing.extend(ids.iter().map(|known_as| missing(Some(known_as.clone()))));
+            // One id that stands for several tests is expected of each.
+            let mut ids = ids.into_iter();
+            self.expected[test].known_as = ids.next().expect("there is one");
+            self.expected.extend(ids.map(|known_as| Expected { id, list, known_as }));
         }
-        taken.retain(|_, id| !twice.contains(id));
-        if taken.is_empty() {
+        self.missing.sort_by(|a, b| (&a.id, &a.taken_for).cmp(&(&b.id, &b.taken_for)));
+        if self.missing.iter().all(|missing| missing.taken_for.is_none()) {
             return;
-        }
-        for (test, id) in taken {
-            self.expected[test].known_as = id;
         }
         self.expected.sort_by(|a, b| a.known_as.cmp(&b.known_as));
         self.mark_waiting();

@@ -8,9 +8,9 @@ use hallmark::base::{Digest, Store, canon};
 use hallmark::results::{Outcome, TestResult};
 use hallmark::runtime::Gap;
 use hallmark::verify::{
-    Cause, DeriveError, Difference, Effect, Lists, LogRef, PatchName, Phase, Policy, Profile,
-    Remedy, Rule, RunOutcome, RunRecord, Status, UnstableTest, Warning, derive_lists, judge, load,
-    record_key, upper_bound,
+    Cause, Comparison, DeriveError, Difference, Effect, Lists, LogRef, PatchName, Phase, Policy,
+    Profile, Remedy, Rule, RunOutcome, RunRecord, Status, UnstableTest, Warning, derive_lists,
+    judge, load, record_key, upper_bound,
 };
 
 /// A record whose tests are written `name=letter`: p, f, e, s, x.
@@ -265,14 +265,39 @@ fn a_quarantine_starts_the_count_again() {
 }
 
 #[test]
-fn clipped_ids_are_matched_and_reported() {
+fn cut_ids_are_expected_of_all_tests_that_they_stand_for() {
     let pre = runs(Phase::Pre, &["t::a[x y]=f,t::b[x y]=p,t::b[x z]=p"; 3]);
-    let post = runs(Phase::Post, &["t::a[x y]=p,t::b[x y]=p,t::b[x z]=p"; 3]);
-    let verdict = judge(&lists(&["t::a[x"], &[]), &both(&pre, &post), &three());
+    let good = "t::a[x y]=p,t::b[x y]=p,t::b[x z]=p";
+    let post = runs(Phase::Post, &[good; 3]);
+    let expected = lists(&["t::a[x"], &["t::b[x"]);
+    let verdict = judge(&expected, &both(&pre, &post), &three());
     assert_eq!(verdict.status, Status::Admitted, "{verdict:?}");
-    assert_eq!(verdict.missing[0].taken_for.as_deref(), Some("t::a[x y]"));
-    let verdict = judge(&lists(&["t::a[x"], &["t::b[x"]), &both(&pre, &post), &three());
-    assert_eq!(verdict.status, Status::Rejected);
+    let taken: Vec<_> =
+        verdict.missing.iter().map(|one| (&*one.id, one.taken_for.as_deref())).collect();
+    assert_eq!(
+        taken,
+        [
+            ("t::a[x", Some("t::a[x y]")),
+            ("t::b[x", Some("t::b[x y]")),
+            ("t::b[x", Some("t::b[x z]")),
+        ]
+    );
+    assert_eq!(verdict.comparison, Comparison::default());
+    // One of them fails: so does the id that stands for it, once.
+    for bad in ["t::a[x y]=p,t::b[x y]=p,t::b[x z]=f", "t::a[x y]=p,t::b[x y]=f,t::b[x z]=f"] {
+        let verdict = judge(&expected, &both(&pre, &runs(Phase::Post, &[bad; 3])), &three());
+        assert_eq!(verdict.status, Status::Rejected);
+        assert_eq!(verdict.reasons[0].rule, Rule::PassToPassFailsAfter);
+        assert_eq!(verdict.reasons[0].tests, ["t::b[x"]);
+    }
+    // Flaky in one of them: it is set aside, and the other one goes on.
+    let flaky = runs(Phase::Post, &[good, "t::a[x y]=p,t::b[x y]=p,t::b[x z]=f", good, good, good]);
+    let verdict = judge(&expected, &both(&pre, &flaky), &three());
+    assert_eq!(verdict.status, Status::AdmittedWithQuarantine, "{verdict:?}");
+    assert_eq!(verdict.quarantined, ["t::b[x"]);
+    // What is expected under its own name is not what a cut id means.
+    let mixed = lists(&["t::a[x"], &["t::b[x", "t::b[x y]"]);
+    let verdict = judge(&mixed, &both(&pre, &post), &three());
     let missing = verdict.missing.iter().find(|one| one.id == "t::b[x").unwrap();
     assert_eq!((missing.taken_for.as_ref(), missing.near.len()), (None, 2));
 }
