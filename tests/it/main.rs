@@ -19,6 +19,7 @@ mod quickstart;
 mod registry;
 mod report;
 mod results;
+mod rows;
 mod runtime;
 mod spec;
 mod support;
