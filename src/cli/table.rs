@@ -51,11 +51,13 @@ pub(crate) fn verdicts(printer: Printer, verdicts: &[InstanceVerdict]) {
             printer.line(&format!("    and {more} more unstable tests"));
         }
     }
-    if !verdicts.is_empty() {
-        printer.line(&clip(
-            "bound: upper limit of the rate of failing gold runs, 95 % confidence, one-sided",
-            screen.width,
-        ));
+    // One policy judges a table.
+    if let Some(first) = verdicts.first() {
+        let confidence = first.verdict.policy.confidence * 100.0;
+        let note = format!(
+            "bound: upper limit of the rate of failing gold runs, {confidence} % confidence, one-sided"
+        );
+        printer.line(&clip(&note, screen.width));
     }
 }
 
