@@ -139,7 +139,7 @@ fn print(times: &mut Times) {
 fn layered() -> Option<Scaffold> {
     let mut scaffold = scaffold::scaffold()?;
     for number in 1..LAYERS {
-        let layer = scaffold::add_layer(&scaffold.store, &format!("{number}"), |root| {
+        let layer = scaffold.add_layer(&format!("{number}"), |root| {
             fs_err::write(root.join(format!("f{number}")), "").unwrap();
         });
         scaffold.layers.push(layer);

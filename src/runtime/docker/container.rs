@@ -6,8 +6,10 @@ use std::time::Duration;
 use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig,
     Mount as BindMount, MountBindOptions, MountBindOptionsPropagationEnum, MountType,
+    ResourcesUlimits,
 };
 use bollard::query_parameters::RemoveContainerOptions;
+use rustix::process::{Resource, getrlimit};
 
 use super::super::shared::{MASKED, READ_ONLY};
 use super::super::{Limits, Network};
@@ -96,6 +98,7 @@ pub(super) fn body(
         pids_limit: limits.pids.map(|count| number(count.saturating_add(1))),
         nano_cpus: limits.cpus.map(nano_cpus),
         shm_size: Some(number(limits.shm.max(4096))),
+        ulimits: Some(ulimits()),
         ipc_mode: Some("private".to_owned()),
         cgroupns_mode: Some(HostConfigCgroupnsModeEnum::PRIVATE),
         // Where a daemon shifts ids, owners in the host's folders would be strangers'.
@@ -123,6 +126,26 @@ pub(super) fn body(
         host_config: Some(host),
         ..ContainerCreateBody::default()
     }
+}
+
+/// Hallmark's own, which pid 1 lowers as asked. Podman would raise them as far as it knows, which not every host lets it; of
+/// processes, it has itself no more than there can be.
+fn ulimits() -> Vec<ResourcesUlimits> {
+    let most = fs_err::read_to_string("/proc/sys/kernel/pid_max");
+    let most = most.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(u64::MAX);
+    [("nofile", Resource::Nofile, u64::MAX), ("nproc", Resource::Nproc, most)]
+        .map(|(name, resource, most)| {
+            let own = getrlimit(resource);
+            // -1 is no limit.
+            let number =
+                |value: Option<u64>| i64::try_from(value.map_or(most, |own| own.min(most)));
+            ResourcesUlimits {
+                name: Some(name.to_owned()),
+                soft: Some(number(own.current).unwrap_or(-1)),
+                hard: Some(number(own.maximum).unwrap_or(-1)),
+            }
+        })
+        .into()
 }
 
 /// Daemons switch IPv6 off where no network of theirs has it. A kernel without it knows no such switch.

@@ -6,9 +6,8 @@ use hallmark::base::{Cancel, Digest, Owner};
 use hallmark::runtime::docker::DaemonError;
 use hallmark::runtime::{Error, Root};
 
-use crate::runtime::scaffold::{
-    docker_runtime, docker_scaffold, docker_scaffold_over, stderr, stdout,
-};
+use crate::runtime::daemon::{docker_runtime, docker_scaffold, docker_scaffold_over};
+use crate::runtime::scaffold::{stderr, stdout};
 use crate::support::Dockerd;
 
 /// The containers that a daemon has, dead or alive.

@@ -18,7 +18,7 @@ macro_rules! cases {
         }
 
         mod docker {
-            use crate::runtime::{$($file,)+ scaffold::docker_scaffold};
+            use crate::runtime::{$($file,)+ daemon::docker_scaffold};
 
             $($(
                 #[test]

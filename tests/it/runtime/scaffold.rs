@@ -8,11 +8,8 @@ use std::time::Duration;
 
 use hallmark::base::{Cancel, Digest, Store};
 use hallmark::image::{Layer, Owner, PackRules, Times, commit_tree};
-use hallmark::runtime::docker::{Docker, Endpoint, Engine};
 use hallmark::runtime::embedded::{Embedded, Options};
 use hallmark::runtime::{Root, RunLog, RunSpec, Runtime};
-
-use crate::support::Dockerd;
 
 /// Programs of Debian's essential packages; perl makes system calls by number.
 const PROGRAMS: [&str; 33] = [
@@ -65,61 +62,16 @@ fn build(folder: tempfile::TempDir, path: &Path, options: Options) -> Option<Sca
     Some(Scaffold { folder, store, runtime, layers: vec![layer], packed: false })
 }
 
-/// The same over the tests' own daemon.
-pub(crate) fn docker_scaffold() -> Option<Scaffold> {
-    Dockerd::shared().map(docker_scaffold_over)
-}
-
-/// The same over any daemon.
-pub(crate) fn docker_scaffold_over(dockerd: &Dockerd) -> Scaffold {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path();
-    fs_err::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let (shared, layer) = packed_layer();
-    let store = Store::open(&shared, &path.join("scratch")).unwrap();
-    let runtime = Box::new(docker_runtime(dockerd, &store));
-    Scaffold { folder, store, runtime, layers: vec![layer], packed: true }
-}
-
-/// A runtime over a daemon of the tests.
-pub(crate) fn docker_runtime(dockerd: &Dockerd, store: &Store) -> Docker {
-    let (place, cancel) = (Endpoint::Unix(dockerd.socket()), Cancel::new());
-    Docker::new(store, Engine::connect(&[place], &cancel).unwrap(), &cancel).unwrap()
-}
-
 /// Nothing is changed, but times are whole seconds.
-fn as_it_is() -> PackRules {
+pub(crate) fn as_it_is() -> PackRules {
     PackRules { owner: Owner::Keep, epoch: 0, times: Times::Keep, overrides: Vec::new() }
-}
-
-/// The bottom layer by its real name, and the store that has it.
-fn packed_layer() -> (PathBuf, Layer) {
-    static MADE: std::sync::OnceLock<(PathBuf, Layer)> = std::sync::OnceLock::new();
-    let make = || {
-        let folder = layers_folder().join("scaffold-packed-1");
-        let store = Store::open(&folder, &folder.join("scratch")).unwrap();
-        let name = folder.join("layer.json");
-        let layer = fs_err::read(&name).map_or_else(
-            |_| {
-                let fresh = tempfile::tempdir_in(store.scratch()).unwrap();
-                let root = fresh.path().join("root");
-                fill(&root);
-                let layer = commit_tree(&store, root, &as_it_is(), &Cancel::new()).unwrap();
-                fs_err::write(&name, serde_json::to_vec(&layer).unwrap()).unwrap();
-                layer
-            },
-            |bytes| serde_json::from_slice(&bytes).unwrap(),
-        );
-        (folder, layer)
-    };
-    MADE.get_or_init(make).clone()
 }
 
 /// Names a folder that the tests' user may write to, where they do not run as the one who built them.
 pub(crate) const LAYERS: &str = "HALLMARK_TEST_LAYERS";
 
 #[expect(clippy::disallowed_methods, reason = "how a test tells its child where to work")]
-fn layers_folder() -> PathBuf {
+pub(crate) fn layers_folder() -> PathBuf {
     std::env::var_os(LAYERS).map_or_else(|| env!("CARGO_TARGET_TMPDIR").into(), PathBuf::from)
 }
 
