@@ -16,11 +16,20 @@ enum Format {
     Archive,
 }
 
-/// How layers of an archive are compressed.
+/// How layers are compressed.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Compress {
+pub(crate) enum Compress {
     Gzip,
     Zstd,
+}
+
+impl Compress {
+    pub(crate) fn compressor(self) -> Compressor {
+        match self {
+            Self::Gzip => Compressor::Gzip { level: 6 },
+            Self::Zstd => Compressor::default(),
+        }
+    }
 }
 
 /// Options of an archive.
@@ -56,10 +65,7 @@ impl Options {
         settings: &Settings,
     ) -> anyhow::Result<u8> {
         let template = NameTemplate::parse(&self.name).map_err(pipeline::Error::from)?;
-        let compressor = match self.compress {
-            Compress::Gzip => Compressor::Gzip { level: 6 },
-            Compress::Zstd => Compressor::default(),
-        };
+        let compressor = self.compress.compressor();
         let session = Session::open(settings)?;
         let board = session.board(selection)?;
         let pipeline = session.pipeline(Locks::Demand);

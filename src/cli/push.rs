@@ -1,13 +1,20 @@
 //! `hallmark push`: images to a registry.
 
+use std::path::{Path, PathBuf};
+
+use super::archive::Compress;
 use super::args::Selection;
 use super::session::{Session, report_failures};
 use super::settings::Settings;
 use super::{exit, size};
-use crate::image::registry::{Outcome, Placed, PushOptions};
-use crate::image::{Compressor, NameTemplate};
+use crate::image::NameTemplate;
+use crate::image::registry::{Attachment, Outcome, Placed, PushOptions};
+use crate::manifest;
 use crate::net::registry::Reference;
 use crate::pipeline::{self, Goal, Locks};
+
+/// The type of an evaluation manifest that is attached to an image.
+const EVALUATION: &str = "application/vnd.hallmark.evaluation.v1+json";
 
 /// Push the instance images of a split to a registry
 ///
@@ -24,6 +31,9 @@ pub(crate) struct Args {
     /// How layers are compressed; Docker Engine reads zstd from version 23 on
     #[arg(long, value_enum, default_value_t = Compress::Gzip)]
     compress: Compress,
+    /// Attach this evaluation manifest to every image
+    #[arg(long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
     /// Let each name stand for an index of platforms, and keep those of other processors that are there
     #[arg(long)]
     index: bool,
@@ -32,25 +42,19 @@ pub(crate) struct Args {
     plain_http: bool,
 }
 
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum Compress {
-    Gzip,
-    Zstd,
-}
-
-impl Compress {
-    fn compressor(self) -> Compressor {
-        match self {
-            Self::Gzip => Compressor::Gzip { level: 6 },
-            Self::Zstd => Compressor::default(),
-        }
-    }
+/// The evaluation manifest as a file to attach.
+fn read_manifest(path: &Path, settings: &Settings) -> anyhow::Result<Attachment> {
+    let bytes = fs_err::read(settings.input_file(path)?).map_err(pipeline::Error::from)?;
+    manifest::parse(&path.display().to_string(), &bytes).map_err(pipeline::Error::from)?;
+    Ok(Attachment { media_type: EVALUATION.to_owned(), name: "manifest.json".to_owned(), bytes })
 }
 
 pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     let template = NameTemplate::parse(&args.name).map_err(pipeline::Error::from)?;
     let example = template.name("a", crate::base::Arch::HOST).map_err(pipeline::Error::from)?;
     let registry = Reference::parse(&example).map_err(pipeline::Error::from)?.registry;
+    let attachment =
+        args.manifest.as_deref().map(|path| read_manifest(path, settings)).transpose()?;
     let mut session = Session::open(settings)?;
     if args.plain_http {
         session.client = settings.client_with(|config| {
@@ -65,7 +69,7 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
         index: args.index,
         jobs: settings.jobs,
     };
-    let report = pipeline.push(&board, &template, options)?;
+    let report = pipeline.push(&board, &template, attachment.as_ref(), options)?;
     for image in &report.images {
         settings.printer.line(&format!("{}@{}", image.name, image.digest));
     }

@@ -3,16 +3,17 @@
 use super::Error;
 use super::board::Board;
 use super::stages::Pipeline;
-use crate::image::registry::{PushOptions, PushReport, push};
+use crate::image::registry::{Attachment, PushOptions, PushReport, Set, push};
 use crate::image::{Image, NameTemplate};
 use crate::net::registry::Reference;
 
 impl Pipeline<'_> {
-    /// Pushes every instance image that was built, each under the name that the template gives it.
+    /// Pushes every instance image that was built, each under the name that the template gives it, and attaches a file to each.
     pub fn push(
         &self,
         board: &Board,
         template: &NameTemplate,
+        attachment: Option<&Attachment>,
         options: PushOptions,
     ) -> Result<PushReport, Error> {
         let mut images: Vec<(Reference, &Image)> = Vec::new();
@@ -22,6 +23,7 @@ impl Pipeline<'_> {
             images.push((Reference::parse(&name)?, image));
         }
         let bench = self.bench;
-        Ok(push(bench.store, self.client, &images, options, bench.reporter, bench.cancel)?)
+        let set = Set { images: &images, attachment };
+        Ok(push(bench.store, self.client, set, options, bench.reporter, bench.cancel)?)
     }
 }

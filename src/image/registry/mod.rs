@@ -1,5 +1,6 @@
 //! Images in registries: pushed as sets, so that what they share goes over once; pulled by digest, for one platform.
 
+mod attach;
 mod document;
 mod error;
 mod index;
@@ -7,6 +8,7 @@ mod pull;
 mod push;
 mod workers;
 
+pub use attach::Attachment;
 pub use error::Error;
 pub use pull::{Found, Held, find};
-pub use push::{Outcome, Placed, PushOptions, PushReport, PushedImage, push};
+pub use push::{Outcome, Placed, PushOptions, PushReport, PushedImage, Set, push};

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::attach::{Attachment, attach};
 use super::document::{digest_of, fits, read_index};
 use super::workers::each;
 use super::{Error, index};
@@ -29,6 +30,15 @@ pub struct PushOptions {
     pub index: bool,
     /// How many layers or images are worked on at once.
     pub jobs: usize,
+}
+
+/// What to push.
+#[derive(Debug, Clone, Copy)]
+pub struct Set<'a> {
+    /// Images and their names, each with a tag.
+    pub images: &'a [(Reference, &'a Image)],
+    /// A file to attach to each of them.
+    pub attachment: Option<&'a Attachment>,
 }
 
 /// What a push did.
@@ -57,6 +67,8 @@ pub struct PushedImage {
     pub manifest: Digest,
     /// What was done.
     pub outcome: Outcome,
+    /// Whether a file was attached that was not before.
+    pub attached: bool,
 }
 
 /// What became of an image.
@@ -119,11 +131,11 @@ struct Push<'a> {
     cancel: &'a Cancel,
 }
 
-/// Pushes images under their names, each with a tag.
+/// Pushes images under their names.
 pub fn push(
     store: &Store,
     client: &Client,
-    images: &[(Reference, &Image)],
+    set: Set<'_>,
     options: PushOptions,
     reporter: &SharedReporter,
     cancel: &Cancel,
@@ -132,7 +144,7 @@ pub fn push(
     let push = Push { store, options, reporter, cancel };
     let mut names = BTreeSet::new();
     let mut ready = Vec::new();
-    for (name, image) in images {
+    for (name, image) in set.images {
         let (Some(tag), None) = (&name.tag, &name.digest) else {
             return Err(Error::NoTag { name: name.to_string() });
         };
@@ -153,7 +165,7 @@ pub fn push(
     }
     let there = each(&ready, options.jobs, |image| push.look(image))?;
     let mut report = PushReport::default();
-    let mut missing = Vec::new();
+    let (mut whole, mut missing) = (Vec::new(), Vec::new());
     for (mut image, seen) in ready.into_iter().zip(there) {
         let outcome = if seen.whole { Outcome::Present } else { Outcome::Pushed };
         report.images.push(PushedImage {
@@ -161,14 +173,27 @@ pub fn push(
             digest: seen.index.as_ref().map_or(image.digests.manifest, |index| index.digest),
             manifest: image.digests.manifest,
             outcome,
+            attached: false,
         });
-        if !seen.whole {
-            image.index = seen.index;
-            missing.push(image);
-        }
+        image.index = seen.index;
+        if seen.whole { whole.push(image) } else { missing.push(image) }
     }
     push.blobs(&missing, &mut report)?;
     each(&missing, options.jobs, |image| push.name(image))?;
+    if let Some(attachment) = set.attachment {
+        let all: Vec<&Ready> = whole.iter().chain(&missing).collect();
+        let attached = each(&all, options.jobs, |image| {
+            cancel.check()?;
+            Ok((
+                image.name.to_string(),
+                attach(store, &image.repository, &image.digests, attachment)?,
+            ))
+        })?;
+        let attached: BTreeMap<String, bool> = attached.into_iter().collect();
+        for image in &mut report.images {
+            image.attached = attached.get(&image.name).copied().unwrap_or_default();
+        }
+    }
     Ok(report)
 }
 
@@ -270,9 +295,9 @@ impl Push<'_> {
             None => image.repository.put_document(&document, Some(&image.tag))?,
             Some(index) => {
                 image.repository.put_document(&document, None)?;
-                image.repository.put_document(index, Some(&image.tag))?;
+                image.repository.put_document(index, Some(&image.tag))?
             }
-        }
+        };
         Ok(())
     }
 }

@@ -132,8 +132,9 @@ impl Repository {
         })
     }
 
-    /// Writes a manifest or an index under a tag, or without one under its digest. What it names must be there already.
-    pub fn put_document(&self, document: &Document, tag: Option<&str>) -> Result<(), Error> {
+    /// Writes a manifest or an index under a tag, or without one under its digest. What it names must be there already. Says
+    /// whether the registry took note of the document's subject.
+    pub fn put_document(&self, document: &Document, tag: Option<&str>) -> Result<bool, Error> {
         let name = tag.map_or_else(|| document.digest.to_string(), str::to_owned);
         let address = self.address(&format!("manifests/{name}"))?;
         let scopes = self.to_push(None);
@@ -154,7 +155,7 @@ impl Repository {
                 Some(actual) if actual != document.digest => {
                     Err(stored_otherwise(&answer.1, document, actual))
                 }
-                _ => Ok(()),
+                _ => Ok(answer.0.headers().contains_key("oci-subject")),
             }
         })
     }
@@ -167,7 +168,7 @@ fn stored_otherwise(address: &Address, document: &Document, actual: Digest) -> F
 }
 
 /// The tag that stands in for the referrers of a document.
-pub(super) fn referrers_tag(digest: &Digest) -> String {
+pub fn referrers_tag(digest: &Digest) -> String {
     format!("sha256-{}", digest.hex())
 }
 

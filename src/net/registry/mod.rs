@@ -16,7 +16,7 @@ mod settings;
 mod upload;
 
 pub(super) use access::{Access, Means, Visit};
-pub use manifests::Document;
+pub use manifests::{Document, referrers_tag};
 pub use reference::Reference;
 pub use repository::Repository;
 pub use settings::Registries;

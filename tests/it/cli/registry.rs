@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hallmark::base::{Arch, Cancel, Digest, SharedReporter, Store, progress};
 use hallmark::cli::exit;
-use hallmark::image::registry::{PushOptions, find, push};
+use hallmark::image::registry::{PushOptions, Set, find, push};
 use hallmark::image::{Compressor, Image, tree_digest};
 use hallmark::lock::{self, BaseLock, LockedBlob, LockedImage};
 use hallmark::net::registry::{Reference, Registries};
@@ -45,7 +45,15 @@ fn push_base(context: &TestContext, registry: &Registry) -> (Reference, Digest, 
     let reporter: SharedReporter = Arc::new(progress::Silent);
     let client = client(Registries::default());
     let set = [(name.clone(), &image)];
-    let report = push(&store, &client, &set, options, &reporter, &Cancel::new()).unwrap();
+    let report = push(
+        &store,
+        &client,
+        Set { images: &set, attachment: None },
+        options,
+        &reporter,
+        &Cancel::new(),
+    )
+    .unwrap();
     (name, report.images[0].digest, tree)
 }
 

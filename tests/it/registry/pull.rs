@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hallmark::base::{Arch, Cancel, Digest, SharedReporter, progress::Silent};
-use hallmark::image::registry::{Error, Found, Held, PushOptions, find, push};
+use hallmark::image::registry::{Error, Found, Held, PushOptions, Set, find, push};
 use hallmark::image::{Compressor, Image, manifest};
 use hallmark::net::registry::{Reference, Registries};
 use serde_json::{Value, json};
@@ -41,10 +41,17 @@ fn names_stand_for_the_image_of_this_platform() {
         let options = PushOptions { index, ..OPTIONS };
         let client = client(Registries::default());
         let set = [(name, image)];
-        push(&shop.store, &client, &set, options, &reporter, &Cancel::new())
-            .unwrap()
-            .images
-            .remove(0)
+        push(
+            &shop.store,
+            &client,
+            Set { images: &set, attachment: None },
+            options,
+            &reporter,
+            &Cancel::new(),
+        )
+        .unwrap()
+        .images
+        .remove(0)
     };
     put("a:multi", &foreign, true);
     let multi = put("a:multi", &own, true);

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use hallmark::base::progress::{Recording, Silent};
 use hallmark::base::{Arch, Cancel, SharedReporter};
-use hallmark::image::registry::{Error, Outcome, Placed, PushOptions, PushReport, push};
+use hallmark::image::registry::{
+    Attachment, Error, Outcome, Placed, PushOptions, PushReport, Set, push,
+};
 use hallmark::image::{Compressor, Image, manifest};
-use hallmark::net::registry::{Reference, Registries, Uploaded};
+use hallmark::net::registry::{Reference, Registries, Uploaded, referrers_tag};
 
 use super::{Shop, client, image, noise};
 use crate::support::registry::{Access, Registry};
@@ -25,7 +27,14 @@ fn push_set(
         images.iter().map(|(name, image)| (Reference::parse(name).unwrap(), *image)).collect();
     let reporter: SharedReporter = Arc::new(Silent);
     let client = client(Registries::default());
-    push(&shop.store, &client, &images, options, &reporter, &Cancel::new())
+    push(
+        &shop.store,
+        &client,
+        Set { images: &images, attachment: None },
+        options,
+        &reporter,
+        &Cancel::new(),
+    )
 }
 
 /// Three images of one base, two of which share an environment.
@@ -200,7 +209,15 @@ fn progress_is_told_by_blob() {
     let set: Vec<(Reference, &Image)> =
         names.iter().map(|(name, image)| (Reference::parse(name).unwrap(), *image)).collect();
     let client = client(Registries::default());
-    push(&shop.store, &client, &set, OPTIONS, &reporter, &Cancel::new()).unwrap();
+    push(
+        &shop.store,
+        &client,
+        Set { images: &set, attachment: None },
+        OPTIONS,
+        &reporter,
+        &Cancel::new(),
+    )
+    .unwrap();
     let mut blobs = 0;
     let mut totals = std::collections::BTreeMap::new();
     for event in recording.events() {
@@ -217,4 +234,84 @@ fn progress_is_told_by_blob() {
     assert_eq!(blobs, 11);
     let whole = totals.values().next().unwrap();
     assert_eq!(whole.0, whole.1, "{totals:?}");
+}
+
+#[test]
+fn a_file_is_attached_once_and_found_by_the_image() {
+    let Some(registry) = Registry::start() else { return };
+    let shop = Shop::new();
+    let own = image(&[shop.layer("x", 1000)]);
+    let name = Reference::parse(&format!("{}/a/b:v1", registry.host())).unwrap();
+    let client = client(Registries::default());
+    let attach = |text: &str| {
+        let attachment = Attachment {
+            media_type: "application/vnd.hallmark.evaluation.v1+json".to_owned(),
+            name: "manifest.json".to_owned(),
+            bytes: text.as_bytes().to_vec(),
+        };
+        let images = [(name.clone(), &own)];
+        let set = Set { images: &images, attachment: Some(&attachment) };
+        let reporter: SharedReporter = Arc::new(Silent);
+        push(&shop.store, &client, set, OPTIONS, &reporter, &Cancel::new())
+            .unwrap()
+            .images
+            .remove(0)
+    };
+    let first = attach("one");
+    assert!(first.attached);
+    assert!(!attach("one").attached);
+    assert!(attach("two").attached);
+    // Debian's registry has no interface for referrers: they are under a tag.
+    let repository = client.repository(registry.host(), "a/b").unwrap();
+    let index = repository.referrers(&first.manifest).unwrap().unwrap();
+    assert_eq!(repository.by_tag(&referrers_tag(&first.manifest)).unwrap().unwrap(), index);
+    let index: serde_json::Value = serde_json::from_slice(&index.bytes).unwrap();
+    let entries = index["manifests"].as_array().unwrap();
+    assert_eq!(entries.len(), 2, "{index}");
+    for (entry, text) in entries.iter().zip(["one", "two"]) {
+        assert_eq!(entry["artifactType"], "application/vnd.hallmark.evaluation.v1+json");
+        let digest = entry["digest"].as_str().unwrap().strip_prefix("sha256:").unwrap();
+        let digest = hallmark::base::Digest::from_hex(digest).unwrap();
+        let artifact = repository.by_digest(&digest).unwrap().unwrap();
+        let artifact: serde_json::Value = serde_json::from_slice(&artifact.bytes).unwrap();
+        assert_eq!(artifact["subject"]["digest"], first.manifest.to_string());
+        let file = hallmark::base::Digest::of(text).to_string();
+        assert_eq!(artifact["layers"][0]["digest"], file);
+    }
+    let before = registry.accesses();
+    assert!(!attach("one").attached);
+    assert_eq!(writes(&registry.accesses()[before.len()..]), 0);
+}
+
+#[test]
+fn a_registry_that_keeps_referrers_itself_gets_no_tag() {
+    use crate::net::server::{Server, answer, ok};
+    let shop = Shop::new();
+    let own = image(&[shop.layer("x", 10)]);
+    let digests = manifest(&shop.store, &own, OPTIONS.compressor, &Cancel::new()).unwrap();
+    let told = digests.manifest.to_string();
+    let server = Server::start(move |request| match request.method.as_str() {
+        "HEAD" if request.target.contains("/manifests/") => {
+            answer("200 OK", &[("Docker-Content-Digest", &told)], "")
+        }
+        "HEAD" => answer("200 OK", &[], ""),
+        "GET" if request.target.contains("/referrers/") => ok(
+            "application/vnd.oci.image.index.v1+json",
+            r#"{"schemaVersion": 2, "manifests": []}"#,
+        ),
+        "PUT" => answer("201 Created", &[("OCI-Subject", &told)], ""),
+        _ => answer("404 Not Found", &[], ""),
+    });
+    let attachment =
+        Attachment { media_type: "a/b".to_owned(), name: "x".to_owned(), bytes: b"y".to_vec() };
+    let name = Reference::parse(&format!("{}/a/b:v1", server.authority())).unwrap();
+    let images = [(name, &own)];
+    let set = Set { images: &images, attachment: Some(&attachment) };
+    let reporter: SharedReporter = Arc::new(Silent);
+    let client = client(Registries::default());
+    let report = push(&shop.store, &client, set, OPTIONS, &reporter, &Cancel::new()).unwrap();
+    assert!(report.images[0].attached && report.images[0].outcome == Outcome::Present);
+    let puts = server.requests().into_iter().filter(|request| request.method == "PUT");
+    let puts: Vec<String> = puts.map(|request| request.target).collect();
+    assert!(puts.len() == 1 && puts[0].starts_with("/v2/a/b/manifests/sha256:"), "{puts:?}");
 }
