@@ -22,7 +22,12 @@ $WRAP dockerd --host "unix://$folder/d.sock" --data-root "$folder/data" --exec-r
 cat >/dev/null
 kill -TERM $! 2>/dev/null
 wait $!
-# What a daemon leaves mounted that was killed.
+# What a daemon leaves that was killed: the processes that watch its containers, the containers, and mounts.
+for process in /proc/[0-9]*; do
+    if tr '\0' ' ' 2>/dev/null <"$process/cmdline" | grep -qF " $folder/"; then
+        kill -KILL $(cat "$process"/task/*/children 2>/dev/null) "${process#/proc/}" 2>/dev/null
+    fi
+done
 grep -F " $folder/" /proc/self/mounts | cut -d' ' -f2 | sort -r | xargs -r umount -l
 rm -rf "$folder"
 "#;
