@@ -181,6 +181,7 @@ impl Bench {
             slots: 1,
         };
         let record = execute(bench, &self.image, &plan).unwrap();
+        self.store.settle();
         assert_eq!(
             fs_err::read_dir(self.store.scratch())
                 .unwrap()
