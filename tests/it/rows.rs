@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::Instant;
 
 use hallmark::base::Arch;
+use hallmark::base::clock::Stopwatch;
 use hallmark::{lock, spec};
 use serde_json::Value;
 
@@ -155,9 +155,9 @@ fn online_a_small_row_is_built_and_verified() {
     let folder = tempfile::tempdir_in(shared_folder()).unwrap();
     let store = folder.path().join("store");
     copy_store(&shared, &store);
-    let begun = Instant::now();
+    let stopwatch = Stopwatch::start();
     let verdicts = verify(&store, corpus, &mirrors, &[SMALL]);
-    say(&format!("{SMALL}: built and verified in {:.0} s", begun.elapsed().as_secs_f64()));
+    say(&format!("{SMALL}: built and verified in {:.0} s", stopwatch.elapsed().as_secs_f64()));
     is_stable(&verdicts[0]);
 }
 
