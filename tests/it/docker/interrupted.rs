@@ -52,7 +52,7 @@ fn an_interrupted_load_ends_soon_and_leaves_nothing() {
     let failure = report.failure.unwrap();
     let cancelled = matches!(
         failure,
-        Error::Daemon(DaemonError::Base(hallmark::base::Error::Cancelled))
+        Error::Base(hallmark::base::Error::Cancelled)
             | Error::Image(hallmark::image::Error::Base(hallmark::base::Error::Cancelled))
     );
     assert!(cancelled, "{failure:?}");
