@@ -10,7 +10,6 @@
 //! just read; each round has a registry (Debian's docker-registry) of its own.
 
 #![expect(clippy::print_stdout, reason = "a benchmark prints its figures")]
-#![expect(clippy::disallowed_methods, reason = "the host's settings are read, as by the program")]
 #![expect(clippy::unwrap_used, reason = "a benchmark that cannot go on stops")]
 
 #[path = "../it/support/mod.rs"]

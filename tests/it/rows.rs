@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::support::{copy_store, is_real_root, say, say_skipped, shared_folder, shared_lock};
 
 /// The rows that `docs/interop.md` tells of.
-const ALL: [&str; 20] = [
+pub(crate) const ALL: [&str; 20] = [
     "pallets__flask-4045",
     "pallets__flask-4992",
     "pallets__flask-5063",

@@ -1,12 +1,12 @@
 //! The whole quickstart, and real rows of SWE-bench: minutes, so these are asked for by name (docs/testing.md).
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use hallmark::cli::exit;
-use serde_json::Value;
 
 use super::harness::{Compared, agrees, grade};
 use super::place::Place;
+use crate::rows;
 use crate::support::{Dockerd, Venv, say, say_skipped, shared_folder};
 
 #[test]
@@ -28,36 +28,24 @@ fn long_the_quickstart_in_the_harness() {
     agrees(&place, &harness, docker, &rows, Compared::Everything);
 }
 
-/// The split of real rows whose specs are in this repository, as options; `None`, and a word about it, where the rows or the mirrors of
-/// their repositories are not given.
+/// Real rows with their runs, of these repositories (all where none are named). `None`, and a word about it, where the rows or the
+/// mirrors of their repositories are not given.
 #[expect(clippy::disallowed_methods, reason = "the setting of whoever runs the tests")]
-fn real_rows(only: &[&str]) -> Option<Vec<String>> {
+fn real_rows(repositories: &[&str]) -> Option<Place> {
     let given = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let (Some(corpus), Some(_)) = (given("HALLMARK_CORPUS"), given("HALLMARK_MIRRORS")) else {
         say_skipped("HALLMARK_CORPUS or HALLMARK_MIRRORS is not set");
         return None;
     };
-    let path = corpus.join("swebench-rows.jsonl");
-    let rows = fs_err::read_to_string(&path).unwrap();
-    let specs = Path::new(env!("CARGO_MANIFEST_DIR")).join("specs");
-    let mut split = vec![path.display().to_string()];
-    for row in rows.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
-        let text = |name: &str| row[name].as_str().unwrap().to_owned();
-        let repo = text("repo").replace('/', "__");
-        let spec = specs.join(&repo).join(format!("{}.toml", text("version")));
-        if spec.exists() && (only.is_empty() || only.contains(&repo.as_str())) {
-            split.extend(["-i".to_owned(), text("instance_id")]);
-        }
-    }
-    Some(split)
-}
-
-fn real_place(only: &[&str]) -> Option<Place> {
-    let split = real_rows(only)?;
+    let rows = corpus.join("swebench-rows.jsonl");
+    let chosen = |id: &&&str| {
+        repositories.is_empty() || repositories.iter().any(|name| id.starts_with(name))
+    };
+    let options = rows::ALL.iter().filter(chosen).flat_map(|id| ["-i", id]);
+    let split: Vec<&str> = [rows.to_str().unwrap()].into_iter().chain(options).collect();
     let store = shared_folder().join("interop/rows");
     fs_err::create_dir_all(&store).unwrap();
-    let words: Vec<&str> = split.iter().map(String::as_str).collect();
-    let place = Place::over(&store, &words);
+    let place = Place::over(&store, &split);
     place.hallmark(&["verify"], &["--policy", "quick"]);
     Some(place)
 }
@@ -67,7 +55,7 @@ fn real_place(only: &[&str]) -> Option<Place> {
 fn long_real_rows_in_the_harness() {
     let Some(harness) = Venv::get("swebench-5.0.2") else { return };
     let Some(docker) = Dockerd::swallowing() else { return };
-    let Some(place) = real_place(&[]) else { return };
+    let Some(place) = real_rows(&[]) else { return };
     let rows = place.rows(&["--policy", "quick"]);
     say(&format!("{} real rows", rows.len()));
     place.load(&docker, &[]);
@@ -81,7 +69,7 @@ fn long_real_rows_in_the_older_harness() {
     const NAME: [&str; 2] = ["--name", "local/sweb.eval.{arch}.{id_1776}:latest"];
     let Some(harness) = Venv::get("swebench-4.1.0") else { return };
     let Some(docker) = Dockerd::swallowing() else { return };
-    let Some(place) = real_place(&["psf__requests", "sympy__sympy"]) else { return };
+    let Some(place) = real_rows(&["psf__requests", "sympy__sympy"]) else { return };
     let rows = place.rows(&[&["--policy", "quick"], &NAME[..]].concat());
     place.load(&docker, &NAME);
     let options = ["-n", "local", "--cache_level", "instance"];
