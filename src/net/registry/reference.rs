@@ -27,6 +27,10 @@ impl Reference {
         let parsed: oci_spec::distribution::Reference = text
             .parse()
             .map_err(|error: oci_spec::distribution::ParseError| fail(error.to_string()))?;
+        // `oci-spec` lets it pass; registries do not.
+        if parsed.repository().bytes().any(|byte| byte.is_ascii_uppercase()) {
+            return Err(fail("a repository is in lower case".to_owned()));
+        }
         let digest = match parsed.digest() {
             None => None,
             Some(digest) => Some(

@@ -102,10 +102,15 @@ fn list(value: &str) -> impl Iterator<Item = &str> {
 }
 
 fn check_host(host: &str) -> Result<(), &'static str> {
-    let fits = !host.is_empty()
-        && host
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) if !host.ends_with(']') => (name, port),
+        _ => (host, "443"),
+    };
+    let fits = !name.is_empty()
+        && name
             .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b':' | b'[' | b']'));
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b':' | b'[' | b']'))
+        && port.parse::<u16>().is_ok();
     if fits {
         Ok(())
     } else {
