@@ -7,8 +7,12 @@ use std::process::Command;
 /// Where its source is, from the package's root.
 const SOURCE: &str = "src/runtime/docker/init";
 
+/// Where it finds what it shares with the embedded runtime.
+const SHARED: &str = "src/runtime/shared";
+
 fn main() {
     println!("cargo::rerun-if-changed={SOURCE}");
+    println!("cargo::rerun-if-changed={SHARED}");
     println!("cargo::rerun-if-changed=src/runtime/docker/build.rs");
     let out = PathBuf::from(variable("OUT_DIR")).join("container-init");
     if variable("CARGO_CFG_TARGET_OS") != "linux" {

@@ -13,7 +13,7 @@ use futures_util::{Stream, StreamExt as _};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::super::error::system;
-use super::super::shared::DiskWatch;
+use super::super::shared::{DiskWatch, Reason};
 use super::super::{Error, RunSpec};
 use super::engine::{DaemonError, Engine};
 use crate::base::Cancel;
@@ -28,15 +28,6 @@ const KILLING: Duration = Duration::from_secs(30);
 /// A silent daemon is asked this often whether it is alive, and may take so long to say so.
 const PULSE: Duration = Duration::from_secs(15);
 const ANSWER: Duration = Duration::from_secs(30);
-
-/// Why a run is killed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reason {
-    Wall,
-    Disk,
-    Output,
-    Cancelled,
-}
 
 /// What was seen of a run.
 pub(super) struct Outcome {
@@ -182,17 +173,8 @@ impl<'a> Follow<'a> {
     }
 
     fn reason(&mut self) -> Option<Reason> {
-        if self.cancel.is_cancelled() {
-            return Some(Reason::Cancelled);
-        }
-        if self.clock.elapsed() >= self.spec.limits.wall {
-            return Some(Reason::Wall);
-        }
-        let written = self.written;
-        if self.spec.limits.output.is_some_and(|limit| written > limit) {
-            return Some(Reason::Output);
-        }
-        self.disk.as_mut()?.is_over(written).then_some(Reason::Disk)
+        let (limits, disk) = (&self.spec.limits, self.disk.as_mut());
+        Reason::now(self.cancel, limits, &self.clock, self.written, disk)
     }
 }
 

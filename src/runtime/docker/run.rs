@@ -12,14 +12,14 @@ use bollard::query_parameters::{
 
 use super::super::error::system;
 use super::super::shared::{
-    DiskWatch, Processors, RunFolder, Session, check, exit_status, make_targets, programs, source,
-    sweep, unsynced,
+    DiskWatch, Processors, Reason, RunFolder, Session, check, exit_status, make_targets, programs,
+    source, sweep, unsynced,
 };
 use super::super::{Error, ExitStatus, Gap, NetworkAttempts, Root, RunLog, RunSpec, Runtime};
 use super::ask;
 use super::container::{Bind, Container, body};
 use super::engine::{DaemonError, Engine};
-use super::follow::{Follow, Outcome, Reason};
+use super::follow::{Follow, Outcome};
 use super::images::Images;
 use super::reaper::{Labels, reap};
 use super::report::Report;

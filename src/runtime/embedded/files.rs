@@ -6,13 +6,11 @@ use std::path::Path;
 use rustix::fs::{Mode, OFlags};
 use rustix::mount::{MountAttrFlags, UnmountFlags, unmount};
 
+use super::super::shared::{EtcFiles, ONLINE};
 use super::super::{Account, Network};
 use super::protocol::{During, Failure, Request};
 use super::root::{QUIET, attach, clone_tree, new_mount, place};
 use super::sys;
-
-/// Where the C library looks for the number of processors.
-const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 /// Makes them all. The memory filesystem stands at /dev for a moment, since single files can be taken only
 /// from a mount that has a place.
@@ -42,53 +40,16 @@ pub(super) fn make(request: &Request, made: &mut Vec<String>) -> Result<(), Fail
 }
 
 fn contents(request: &Request) -> Vec<(&'static str, String)> {
-    let mut files = vec![
-        ("/etc/hosts", request.hosts.clone()),
-        ("/etc/resolv.conf", request.resolv_conf.clone()),
-        ("/etc/hostname", format!("{}\n", request.hostname)),
-    ];
-    if let Some(Account { name, home }) = &request.account {
-        let (uid, gid) = (request.uid, request.gid);
-        let user = format!("{name}:x:{uid}:{gid}::{home}:/bin/sh\n");
-        for (target, id, line) in
-            [("/etc/passwd", uid, user), ("/etc/group", gid, format!("{name}:x:{gid}:\n"))]
-        {
-            // An image without the file has no users either.
-            let text = fs_err::read_to_string(target).unwrap_or_default();
-            files.extend(with_line(text, id, &line).map(|text| (target, text)));
-        }
-    }
     // With the host's network there is no /sys.
-    if !request.processors.is_empty() && request.network != Network::Host {
-        let list: Vec<String> = request.processors.iter().map(ToString::to_string).collect();
-        files.push((ONLINE, format!("{}\n", list.join(","))));
-    }
-    files
-}
-
-/// The text with a line for `id` at its end, unless it has one.
-fn with_line(mut text: String, id: u32, line: &str) -> Option<String> {
-    let id = id.to_string();
-    if text.lines().any(|line| line.split(':').nth(2) == Some(&id)) {
-        return None;
-    }
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
-    }
-    text.push_str(line);
-    Some(text)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_account_is_added_once() {
-        let add = |text: &str| with_line(text.to_owned(), 1000, "me:x:1000:\n");
-        assert_eq!(add("root:x:0:\n").as_deref(), Some("root:x:0:\nme:x:1000:\n"));
-        assert_eq!(add("root:x:0:").as_deref(), Some("root:x:0:\nme:x:1000:\n"));
-        assert_eq!(add("").as_deref(), Some("me:x:1000:\n"));
-        assert_eq!(add("root:x:0:\nyou:x:1000:\n"), None);
-    }
+    let hidden = request.network == Network::Host;
+    let files = EtcFiles {
+        hosts: &request.hosts,
+        resolv_conf: &request.resolv_conf,
+        hostname: &request.hostname,
+        account: request.account.as_ref().map(|Account { name, home }| (&**name, &**home)),
+        uid: request.uid,
+        gid: request.gid,
+        processors: if hidden { &[] } else { &request.processors },
+    };
+    files.contents(|path| fs_err::read_to_string(path).unwrap_or_default())
 }

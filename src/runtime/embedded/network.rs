@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
+use super::super::shared::{is_attempt, refused};
 use super::super::{BLACK_HOLE_DEVICE, Gap, Network};
 use super::protocol::{During, Failure, Hole, Request};
 use super::sys;
@@ -56,16 +57,6 @@ impl BlackHole {
     }
 }
 
-/// Whether the start of an IP packet is from a program: the kernel itself sends multicast (IGMP, MLD,
-/// router solicitations) to whatever device it finds.
-fn is_attempt(packet: &[u8]) -> bool {
-    match packet.first().map(|byte| byte >> 4) {
-        Some(4) => packet.get(16).is_some_and(|byte| !(224..240).contains(byte)),
-        Some(6) => packet.get(24).is_some_and(|byte| *byte != 0xff),
-        _ => false,
-    }
-}
-
 /// Packets towards other machines, and name look-ups: called from within the network namespace.
 pub(super) fn attempts(request: &Request, hole: Option<&BlackHole>) -> Option<(u64, u64)> {
     if request.network == Network::Host {
@@ -82,29 +73,8 @@ pub(super) fn attempts(request: &Request, hole: Option<&BlackHole>) -> Option<(u
         Network::NoneV4 => String::new(),
         _ => fs_err::read_to_string("/proc/self/net/snmp6").unwrap_or_default(),
     };
-    let no_route = counter(&v4, "Ip:", "OutNoRoutes") + counter_6(&v6, "Ip6OutNoRoutes");
-    let no_port = counter(&v4, "Udp:", "NoPorts") + counter_6(&v6, "Udp6NoPorts");
+    let (no_route, no_port) = refused(&v4, &v6);
     Some((swallowed + no_route, no_port))
-}
-
-/// A counter of /proc/net/snmp: a line of names, then a line of values, both with the protocol first.
-fn counter(text: &str, protocol: &str, name: &str) -> u64 {
-    let mut lines = text.lines().filter(|line| line.starts_with(protocol));
-    let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return 0 };
-    names
-        .split(' ')
-        .zip(values.split(' '))
-        .find(|(one, _)| *one == name)
-        .and_then(|(_, value)| value.parse().ok())
-        .unwrap_or(0)
-}
-
-/// A counter of /proc/net/snmp6: one name and value a line.
-fn counter_6(text: &str, name: &str) -> u64 {
-    text.lines()
-        .filter_map(|line| line.strip_prefix(name))
-        .find_map(|rest| rest.trim().parse().ok())
-        .unwrap_or(0)
 }
 
 /// Brings the namespace's network up; notes what it cannot have.
@@ -233,34 +203,4 @@ fn up(socket: &OwnedFd, name: &str) -> io::Result<()> {
     request.ifr_ifru.ifru_flags =
         i16::try_from(libc::IFF_UP | libc::IFF_RUNNING | libc::IFF_NOARP).expect("small flags");
     sys::ioctl(socket, libc::SIOCSIFFLAGS, &mut request)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_kernels_own_packets_are_no_attempts() {
-        let mut packet = [0; 40];
-        packet[0] = 0x45;
-        packet[16] = 8;
-        assert!(is_attempt(&packet));
-        packet[16] = 224;
-        assert!(!is_attempt(&packet));
-        packet[0] = 0x60;
-        packet[24] = 0x20;
-        assert!(is_attempt(&packet));
-        packet[24] = 0xff;
-        assert!(!is_attempt(&packet));
-        assert!(!is_attempt(&[]) && !is_attempt(&[0x45, 0]));
-    }
-
-    #[test]
-    fn counters_are_found_by_name() {
-        let text = "Ip: Forwarding OutNoRoutes\nIp: 2 7\nUdp: InDatagrams NoPorts\nUdp: 1 4\n";
-        assert_eq!(counter(text, "Ip:", "OutNoRoutes"), 7);
-        assert_eq!(counter(text, "Udp:", "NoPorts"), 4);
-        assert_eq!(counter(text, "Udp:", "None"), 0);
-        assert_eq!(counter_6("Udp6InDatagrams   \t3\nUdp6NoPorts   \t2\n", "Udp6NoPorts"), 2);
-    }
 }

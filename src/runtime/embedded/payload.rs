@@ -6,6 +6,7 @@ use std::io::{self, Write};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use super::super::shared::runs_this_program;
 use super::protocol::Request;
 use super::sys;
 
@@ -99,7 +100,7 @@ fn execute(argv: &[CString], env: &[CString], request: &Request) -> Refusal {
     };
     let mut error = io::Error::from(io::ErrorKind::NotFound);
     for path in candidates(name, request) {
-        if super::privilege::is_launcher(&path) {
+        if runs_this_program(&path) {
             error = io::Error::from(io::ErrorKind::PermissionDenied);
             break;
         }

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{SpliceFlags, splice};
 
 use super::super::error::system;
-use super::super::shared::DiskWatch;
+use super::super::shared::{DiskWatch, Reason};
 use super::super::{Error, RunSpec};
 use super::launcher::KILL;
 use super::protocol::{Frame, take_frame};
@@ -59,15 +59,6 @@ impl Outcome {
 struct Stream {
     pipe: OwnedFd,
     file: File,
-}
-
-/// Why a run is killed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Reason {
-    Wall,
-    Disk,
-    Output,
-    Cancelled,
 }
 
 impl<'a> Watch<'a> {
@@ -190,17 +181,8 @@ impl<'a> Watch<'a> {
     }
 
     fn reason(&mut self, cancel: &Cancel) -> Option<Reason> {
-        if cancel.is_cancelled() {
-            return Some(Reason::Cancelled);
-        }
-        if self.clock.elapsed() >= self.spec.limits.wall {
-            return Some(Reason::Wall);
-        }
-        let written = self.written;
-        if self.spec.limits.output.is_some_and(|limit| written > limit) {
-            return Some(Reason::Output);
-        }
-        self.disk.as_mut()?.is_over(written).then_some(Reason::Disk)
+        let (limits, disk) = (&self.spec.limits, self.disk.as_mut());
+        Reason::now(cancel, limits, &self.clock, self.written, disk)
     }
 
     fn kill(&mut self) {

@@ -19,18 +19,32 @@
 //! network, the files of /etc, copies, read-only folders, mounts. Then that folder is gone from the container, the
 //! command starts without privileges and behind the filters, and pid 1 reaps, counts and reports. Nothing of the
 //! image is run before that.
+//!
+//! What both pid 1s know, and the standard library can say, is in files of `../../shared/`.
 
 mod copy;
 mod decode;
+#[path = "../../shared/etc_files.rs"]
+#[expect(clippy::duplicate_mod, reason = "of two programs, which are one in tests alone")]
+mod etc_files;
 mod files;
 mod groups;
 mod network;
 mod payload;
+#[path = "../../shared/powers.rs"]
+#[expect(clippy::duplicate_mod, reason = "of two programs, which are one in tests alone")]
+mod powers;
 pub(crate) mod report;
 pub(crate) mod request;
 mod root;
 mod sys;
 mod tell;
+#[path = "../../shared/traffic.rs"]
+#[expect(clippy::duplicate_mod, reason = "of two programs, which are one in tests alone")]
+mod traffic;
+#[path = "../../shared/veth_message.rs"]
+#[expect(clippy::duplicate_mod, reason = "of two programs, which are one in tests alone")]
+mod veth_message;
 
 use std::fs;
 use std::io::{self, Write as _};

@@ -11,7 +11,8 @@ use std::io::{self, Read as _, Write as _};
 
 use super::request::{Network, Request};
 use super::sys::{self, Address6, Interface, Route6};
-use super::{During as _, Failure};
+use super::traffic::{is_attempt, refused};
+use super::{During as _, Failure, veth_message};
 
 const NAME: &CStr = c"eth0";
 /// The other end.
@@ -43,7 +44,6 @@ const NONBLOCKING: i32 = 0x800;
 
 const EADDRNOTAVAIL: i32 = 99;
 const EAFNOSUPPORT: i32 = 97;
-const EPROTO: i32 = 71;
 
 /// The device that swallows everything, and what it has swallowed.
 pub(super) struct BlackHole {
@@ -68,16 +68,6 @@ impl BlackHole {
     }
 }
 
-/// Whether the start of an IP packet is from a program: the kernel itself sends multicast (IGMP, MLD, router
-/// solicitations) to whatever device it finds.
-fn is_attempt(packet: &[u8]) -> bool {
-    match packet.first().map(|byte| byte >> 4) {
-        Some(4) => packet.get(16).is_some_and(|byte| !(224..240).contains(byte)),
-        Some(6) => packet.get(24).is_some_and(|byte| *byte != 0xff),
-        _ => false,
-    }
-}
-
 /// Packets towards other machines, and name look-ups.
 pub(super) fn attempts(request: &Request, hole: Option<&BlackHole>) -> Option<(u64, u64)> {
     if request.network == Network::Host {
@@ -94,29 +84,8 @@ pub(super) fn attempts(request: &Request, hole: Option<&BlackHole>) -> Option<(u
         // Without IPv6 there is nothing to count.
         _ => fs::read_to_string("/proc/self/net/snmp6").unwrap_or_default(),
     };
-    let no_route = counter(&v4, "Ip:", "OutNoRoutes") + counter_6(&v6, "Ip6OutNoRoutes");
-    let no_port = counter(&v4, "Udp:", "NoPorts") + counter_6(&v6, "Udp6NoPorts");
+    let (no_route, no_port) = refused(&v4, &v6);
     Some((swallowed + no_route, no_port))
-}
-
-/// A counter of /proc/net/snmp: a line of names, then a line of values, both with the protocol first.
-fn counter(text: &str, protocol: &str, name: &str) -> u64 {
-    let mut lines = text.lines().filter(|line| line.starts_with(protocol));
-    let (Some(names), Some(values)) = (lines.next(), lines.next()) else { return 0 };
-    names
-        .split(' ')
-        .zip(values.split(' '))
-        .find(|(one, _)| *one == name)
-        .and_then(|(_, value)| value.parse().ok())
-        .unwrap_or(0)
-}
-
-/// A counter of /proc/net/snmp6: one name and value a line.
-fn counter_6(text: &str, name: &str) -> u64 {
-    text.lines()
-        .filter_map(|line| line.strip_prefix(name))
-        .find_map(|rest| rest.trim().parse().ok())
-        .unwrap_or(0)
 }
 
 /// Brings the namespace's network up; notes what it cannot have.
@@ -219,79 +188,12 @@ fn up(socket: &File, name: &CStr) -> io::Result<()> {
     sys::ioctl(socket, SET_FLAGS, &mut own)
 }
 
-/// An `ifinfomsg` that leaves all to the kernel.
-const ANY_LINK: [u8; 16] = [0; 16];
-
-/// Length of a netlink message's header; in an answer the error number follows it.
-const HEADER: usize = 16;
-
 /// Makes the pair, by rtnetlink(7).
 fn create_pair() -> io::Result<()> {
+    let text = |name: &'static CStr| name.to_str().expect("written here in ASCII");
     let mut socket = sys::socket(NETLINK, RAW)?;
-    socket.write_all(&message(NAME, PEER))?;
+    socket.write_all(&veth_message::message(text(NAME), text(PEER)))?;
     let mut answer = [0; 256];
     let read = socket.read(&mut answer)?;
-    let error = answer[..read]
-        .get(HEADER..)
-        .and_then(|rest| rest.first_chunk::<4>())
-        .map_or(EPROTO, |bytes| -i32::from_ne_bytes(*bytes));
-    if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
-}
-
-fn message(name: &CStr, peer: &CStr) -> Vec<u8> {
-    // linux/if_link.h and linux/veth.h: IFLA_IFNAME, IFLA_LINKINFO, IFLA_INFO_KIND, IFLA_INFO_DATA, VETH_INFO_PEER.
-    let peer = [&ANY_LINK[..], &attribute(3, peer.to_bytes_with_nul())].concat();
-    let data = attribute(2, &attribute(1, &peer));
-    let information = [attribute(1, b"veth"), data].concat();
-    let body =
-        [&ANY_LINK[..], &attribute(3, name.to_bytes_with_nul()), &attribute(18, &information)]
-            .concat();
-    let length = u32::try_from(HEADER + body.len()).expect("a short message");
-    let mut message = length.to_ne_bytes().to_vec();
-    // RTM_NEWLINK; NLM_F_REQUEST, NLM_F_CREATE, NLM_F_EXCL, NLM_F_ACK.
-    message.extend(16_u16.to_ne_bytes());
-    message.extend((0x1_u16 | 0x400 | 0x200 | 0x4).to_ne_bytes());
-    // Sequence number and sender, both of no interest.
-    message.extend([0; 8]);
-    message.extend(body);
-    message
-}
-
-/// Length (padding not counted), kind, payload, padding to four bytes.
-fn attribute(kind: u16, payload: &[u8]) -> Vec<u8> {
-    let length = u16::try_from(4 + payload.len()).expect("a short attribute");
-    let mut bytes = length.to_ne_bytes().to_vec();
-    bytes.extend(kind.to_ne_bytes());
-    bytes.extend(payload);
-    bytes.resize(bytes.len().next_multiple_of(4), 0);
-    bytes
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_kernels_own_packets_are_no_attempts() {
-        let mut packet = [0; 40];
-        packet[0] = 0x45;
-        packet[16] = 8;
-        assert!(is_attempt(&packet));
-        packet[16] = 224;
-        assert!(!is_attempt(&packet));
-        packet[0] = 0x60;
-        packet[24] = 0x20;
-        assert!(is_attempt(&packet));
-        packet[24] = 0xff;
-        assert!(!is_attempt(&packet));
-        assert!(!is_attempt(&[]) && !is_attempt(&[0x45, 0]));
-    }
-
-    #[test]
-    fn the_message_is_what_the_kernel_reads() {
-        let message = message(NAME, PEER);
-        assert_eq!(message.len() % 4, 0);
-        assert_eq!(message[..4], u32::try_from(message.len()).unwrap().to_ne_bytes());
-        assert_eq!(attribute(3, b"ab\0")[..], [7, 0, 3, 0, b'a', b'b', 0, 0]);
-    }
+    veth_message::outcome(&answer[..read])
 }

@@ -1,12 +1,10 @@
 //! The command's process between fork and execve: it gives up everything, step by step.
 
-use std::ffi::{CStr, CString, OsStr};
-use std::fs;
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{MetadataExt as _, fchown};
-use std::path::PathBuf;
+use std::ffi::{CStr, CString};
+use std::io::{self, Write as _};
+use std::os::unix::fs::fchown;
 
+use super::powers::{KEPT, runs_this_program};
 use super::request::Request;
 use super::sys;
 
@@ -22,10 +20,6 @@ const FSIZE: i32 = 1;
 const STACK_SIZE: i32 = 3;
 const CORE: i32 = 4;
 const NOFILE: i32 = 7;
-
-/// Docker's default capabilities by number: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, SETPCAP,
-/// NET_BIND_SERVICE, NET_RAW, SYS_CHROOT, MKNOD, AUDIT_WRITE, SETFCAP.
-const KEPT: [u32; 14] = [0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31];
 
 struct Refusal {
     message: String,
@@ -110,7 +104,7 @@ fn execute(argv: &[CString], env: &[CString], request: &Request) -> Refusal {
     };
     let mut error = io::Error::from_raw_os_error(sys::ENOENT);
     for path in candidates(name, request) {
-        if is_own(&path) {
+        if runs_this_program(&path) {
             error = io::Error::from_raw_os_error(sys::EACCES);
             break;
         }
@@ -127,34 +121,6 @@ fn execute(argv: &[CString], env: &[CString], request: &Request) -> Refusal {
     }
     let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
     Refusal { message: format!("cannot run {}: {error}", name.to_string_lossy()), code }
-}
-
-/// How deep a script may name a script as its interpreter.
-const INTERPRETERS: usize = 5;
-
-/// Whether running `path` would run this very program, named through /proc or by an interpreter line, as the embedded
-/// runtime's `privilege.rs` has it. Nothing of the image runs yet, so the answer cannot change before the execve.
-fn is_own(path: &CStr) -> bool {
-    let Ok(own) = fs::metadata("/proc/self/exe") else { return true };
-    let mut path = PathBuf::from(OsStr::from_bytes(path.to_bytes()));
-    for _ in 0..INTERPRETERS {
-        let Ok(metadata) = fs::metadata(&path) else { return false };
-        if (metadata.dev(), metadata.ino()) == (own.dev(), own.ino()) {
-            return true;
-        }
-        if !metadata.is_file() {
-            return false;
-        }
-        let Ok(mut file) = fs::File::open(&path) else { return false };
-        let mut start = [0; 256];
-        let read = file.read(&mut start).unwrap_or(0);
-        let Some(line) = start[..read].strip_prefix(b"#!") else { return false };
-        let line = line.split(|byte| *byte == b'\n').next().unwrap_or(b"");
-        let line = String::from_utf8_lossy(line).into_owned();
-        let Some(interpreter) = line.split_whitespace().next() else { return false };
-        path = interpreter.into();
-    }
-    true
 }
 
 fn candidates(name: &CStr, request: &Request) -> Vec<CString> {
