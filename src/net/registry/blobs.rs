@@ -2,35 +2,15 @@
 
 use std::io::Write;
 
-use reqwest::{Method, StatusCode};
-
-use super::super::body::Payload;
 use super::super::client::{Opener, Promise};
 use super::super::{Client, Error};
-use super::repository::{Ask, Repository, headers};
+use super::repository::Repository;
 use crate::base::Digest;
 
 impl Repository {
     /// Whether the repository has this blob.
     pub fn has_blob(&self, digest: &Digest) -> Result<bool, Error> {
-        let address = self.blob_address(digest)?;
-        let scopes = self.to_push(None);
-        self.client.demand_network("a registry", &address)?;
-        self.client.persist(&address, async || {
-            let ask = Ask {
-                method: Method::HEAD,
-                address: &address,
-                headers: headers(&[]),
-                body: Payload::None,
-                scopes: &scopes,
-            };
-            let answer = self.ask(ask).await?;
-            match answer.0.status() {
-                StatusCode::OK => Ok(true),
-                StatusCode::NOT_FOUND => Ok(false),
-                _ => Err(self.objection(answer).await),
-            }
-        })
+        Ok(self.head(&self.blob_address(digest)?, &[])?.is_some())
     }
 }
 

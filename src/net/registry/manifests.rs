@@ -33,23 +33,8 @@ impl Repository {
     /// The digest that a tag stands for, as the registry says it; `None` where there is no such tag.
     pub fn tagged(&self, tag: &str) -> Result<Option<Digest>, Error> {
         let address = self.address(&format!("manifests/{tag}"))?;
-        let scopes = self.to_push(None);
-        self.client.demand_network("a registry", &address)?;
-        self.client.persist(&address, async || {
-            let ask = Ask {
-                method: Method::HEAD,
-                address: &address,
-                headers: headers(&[(header::ACCEPT, ACCEPT)]),
-                body: Payload::None,
-                scopes: &scopes,
-            };
-            let answer = self.ask(ask).await?;
-            match answer.0.status() {
-                StatusCode::OK => Ok(told_digest(answer.0.headers())),
-                StatusCode::NOT_FOUND => Ok(None),
-                _ => Err(self.objection(answer).await),
-            }
-        })
+        let found = self.head(&address, &[(header::ACCEPT, ACCEPT)])?;
+        Ok(found.and_then(|lines| told_digest(&lines)))
     }
 
     /// What a tag stands for; `None` where there is no such tag.

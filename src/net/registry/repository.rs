@@ -1,7 +1,7 @@
 //! One repository of one registry, and the requests that it is sent.
 
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Method, Response};
+use reqwest::{Method, Response, StatusCode};
 
 use super::super::body::Payload;
 use super::super::transfer::{Call, Failure};
@@ -105,6 +105,31 @@ impl Repository {
             body: ask.body,
         };
         self.client.access().send(&self.client.means(), &self.visit(ask.scopes), call).await
+    }
+
+    /// The header lines of what is at a path of this repository, which whoever pushes asks; `None` where nothing is.
+    pub(super) fn head(
+        &self,
+        address: &Address,
+        lines: &[(HeaderName, &str)],
+    ) -> Result<Option<HeaderMap>, Error> {
+        let scopes = self.to_push(None);
+        self.client.demand_network("a registry", address)?;
+        self.client.persist(address, async || {
+            let ask = Ask {
+                method: Method::HEAD,
+                address,
+                headers: headers(lines),
+                body: Payload::None,
+                scopes: &scopes,
+            };
+            let answer = self.ask(ask).await?;
+            match answer.0.status() {
+                StatusCode::OK => Ok(Some(answer.0.headers().clone())),
+                StatusCode::NOT_FOUND => Ok(None),
+                _ => Err(self.objection(answer).await),
+            }
+        })
     }
 
     /// What an unexpected answer means.
