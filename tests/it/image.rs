@@ -7,5 +7,5 @@ mod layout;
 mod memory;
 mod overlay;
 mod property;
-mod support;
+pub(crate) mod support;
 mod tree_digest;

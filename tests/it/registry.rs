@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use hallmark::base::{Arch, Cancel, Digest, Store};
-use hallmark::image::{Image, ImageConfig, Layer, PackRules, commit_tree};
+use hallmark::base::{Arch, Cancel, Digest};
+use hallmark::image::{Image, ImageConfig, Layer, PackRules};
 use hallmark::net::registry::Registries;
 use hallmark::net::{Client, Config, Host};
 
+pub(crate) use crate::image::support::Shop;
 use crate::net::eager;
 
 mod hostile;
@@ -22,26 +23,11 @@ pub(crate) fn client(registries: Registries) -> Client {
     Client::new(Config { registries, patience: eager(), ..config }, &Cancel::new()).unwrap()
 }
 
-/// A store in a folder that goes away.
-pub(crate) struct Shop {
-    _folder: tempfile::TempDir,
-    pub(crate) store: Store,
-}
-
-impl Shop {
-    pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let store =
-            Store::open(&folder.path().join("store"), &folder.path().join("scratch")).unwrap();
-        Self { _folder: folder, store }
-    }
-
-    /// A layer of one file with so many bytes that do not compress.
-    pub(crate) fn layer(&self, name: &str, size: usize) -> Layer {
-        let tree = self.store.scratch_dir("tree").unwrap().keep();
-        fs_err::write(tree.join(name), noise(name, size)).unwrap();
-        commit_tree(&self.store, tree, &PackRules::root(0), &Cancel::new()).unwrap()
-    }
+/// A layer of one file with so many bytes that do not compress.
+pub(crate) fn layer(shop: &Shop, name: &str, size: usize) -> Layer {
+    let tree = shop.tree();
+    fs_err::write(tree.join(name), noise(name, size)).unwrap();
+    shop.commit(tree, &PackRules::root(0))
 }
 
 /// An image of these layers.

@@ -8,7 +8,7 @@ use hallmark::image::{Compressor, Image, manifest};
 use hallmark::net::registry::{Reference, Registries};
 use serde_json::{Value, json};
 
-use super::{Shop, client, image};
+use super::{Shop, client, image, layer};
 use crate::net::server::{Server, answer, ok};
 use crate::support::registry::Registry;
 
@@ -33,7 +33,7 @@ fn look(name: &str) -> Result<Found, Error> {
 fn names_stand_for_the_image_of_this_platform() {
     let Some(registry) = Registry::start() else { return };
     let shop = Shop::new();
-    let own = image(&[shop.layer("x", 1000), shop.layer("y", 10)]);
+    let own = image(&[layer(&shop, "x", 1000), layer(&shop, "y", 10)]);
     let foreign = Image { arch: other(), ..own.clone() };
     let put = |name: &str, image: &Image, index: bool| {
         let reporter: SharedReporter = Arc::new(Silent);

@@ -11,7 +11,7 @@ use hallmark::image::registry::{
 use hallmark::image::{Compressor, Image, manifest};
 use hallmark::net::registry::{Reference, Registries, Uploaded, referrers_tag};
 
-use super::{Shop, client, image, noise};
+use super::{Shop, client, image, layer, noise};
 use crate::support::registry::{Access, Registry};
 use crate::support::say_skipped;
 
@@ -39,11 +39,11 @@ fn push_set(
 
 /// Three images of one base, two of which share an environment.
 fn family(shop: &Shop) -> [Image; 3] {
-    let (base, env) = (shop.layer("base", 300_000), shop.layer("env", 200_000));
+    let (base, env) = (layer(shop, "base", 300_000), layer(shop, "env", 200_000));
     [
-        image(&[base, env, shop.layer("one", 1000)]),
-        image(&[base, env, shop.layer("two", 1000)]),
-        image(&[base, shop.layer("three", 1000)]),
+        image(&[base, env, layer(shop, "one", 1000)]),
+        image(&[base, env, layer(shop, "two", 1000)]),
+        image(&[base, layer(shop, "three", 1000)]),
     ]
 }
 
@@ -81,7 +81,7 @@ fn shared_layers_go_over_once_and_a_second_push_is_one_request_an_image() {
     let newer = [
         images[0].clone(),
         images[1].clone(),
-        image(&[images[2].layers[0], shop.layer("four", 10)]),
+        image(&[images[2].layers[0], layer(&shop, "four", 10)]),
     ];
     let third = push_set(&shop, &named(registry.host(), &newer), OPTIONS).unwrap();
     assert_eq!((third.sent.blobs, third.mounted.blobs, third.present.blobs), (2, 0, 1));
@@ -123,7 +123,7 @@ fn one_repository_may_hold_the_set_under_tags() {
 fn an_index_keeps_the_images_of_other_platforms() {
     let Some(registry) = Registry::start() else { return };
     let shop = Shop::new();
-    let own = image(&[shop.layer("x", 1000)]);
+    let own = image(&[layer(&shop, "x", 1000)]);
     let other = match Arch::HOST {
         Arch::Amd64 => Arch::Arm64,
         Arch::Arm64 => Arch::Amd64,
@@ -189,7 +189,7 @@ fn a_blob_goes_in_pieces_and_in_one() {
 #[test]
 fn two_images_of_one_name_and_names_without_a_tag_are_refused() {
     let shop = Shop::new();
-    let own = image(&[shop.layer("x", 10)]);
+    let own = image(&[layer(&shop, "x", 10)]);
     let name = "registry.example/a:b".to_owned();
     let error = push_set(&shop, &[(name.clone(), &own), (name, &own)], OPTIONS).unwrap_err();
     assert_eq!(error.to_string(), "two images would be named registry.example/a:b");
@@ -240,7 +240,7 @@ fn progress_is_told_by_blob() {
 fn a_file_is_attached_once_and_found_by_the_image() {
     let Some(registry) = Registry::start() else { return };
     let shop = Shop::new();
-    let own = image(&[shop.layer("x", 1000)]);
+    let own = image(&[layer(&shop, "x", 1000)]);
     let name = Reference::parse(&format!("{}/a/b:v1", registry.host())).unwrap();
     let client = client(Registries::default());
     let attach = |text: &str| {
@@ -287,7 +287,7 @@ fn a_file_is_attached_once_and_found_by_the_image() {
 fn a_registry_that_keeps_referrers_itself_gets_no_tag() {
     use crate::net::server::{Server, answer, ok};
     let shop = Shop::new();
-    let own = image(&[shop.layer("x", 10)]);
+    let own = image(&[layer(&shop, "x", 10)]);
     let digests = manifest(&shop.store, &own, OPTIONS.compressor, &Cancel::new()).unwrap();
     let told = digests.manifest.to_string();
     let server = Server::start(move |request| match request.method.as_str() {
