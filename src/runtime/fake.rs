@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use super::check::{check, source};
 use super::{EMBEDDED, Error, ExitStatus, Gap, Root, RunLog, RunSpec, Runtime};
 use crate::base::{Cancel, Digest};
 
@@ -80,6 +81,11 @@ impl Fake {
         Self { answers: Mutex::new(answers.into_iter().collect()), calls: Mutex::default() }
     }
 
+    /// Will give this answer, too, after all others.
+    pub fn will(&self, answer: Answer) {
+        self.answers.lock().expect("no holder panics").push_back(answer);
+    }
+
     /// What was asked so far.
     pub fn calls(&self) -> Vec<Call> {
         self.calls.lock().expect("no holder panics").clone()
@@ -89,6 +95,8 @@ impl Fake {
 impl Runtime for Fake {
     fn run(&self, root: Root<'_>, spec: &RunSpec, cancel: &Cancel) -> Result<RunLog, Error> {
         cancel.check()?;
+        check(spec)?;
+        spec.mounts.iter().try_for_each(|mount| source(mount).map(drop))?;
         let (layers, directory) = match root {
             Root::Layers(layers) => (layers.iter().map(|layer| layer.diff_id).collect(), None),
             Root::Directory(path) => (Vec::new(), Some(path.to_owned())),

@@ -3,6 +3,7 @@
 //!
 //! Raw system calls and `unsafe` live in `embedded`, and in the program that is pid 1 of a daemon's container.
 
+mod check;
 mod contract;
 pub mod docker;
 #[cfg(target_os = "linux")]

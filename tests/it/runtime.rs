@@ -7,6 +7,7 @@ mod basics;
 mod clock;
 mod conditions;
 mod conformance;
+mod contract;
 pub(crate) mod daemon;
 mod killed;
 mod limits;

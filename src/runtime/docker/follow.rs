@@ -13,7 +13,7 @@ use futures_util::{Stream, StreamExt as _};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::super::error::system;
-use super::super::shared::{DiskWatch, Reason};
+use super::super::shared::{DiskWatch, GRACE, Reason};
 use super::super::{Error, RunSpec};
 use super::engine::{DaemonError, Engine};
 use crate::base::Cancel;
@@ -117,7 +117,7 @@ impl<'a> Follow<'a> {
                         // Nobody reads what is still to come; removing the container kills it.
                         break;
                     }
-                    killing.set(Some(kill(self.engine, self.id)));
+                    killing.set(Some(end(self.engine, self.id)));
                 }
                 Some((_, since)) if since.elapsed() > KILLING => {
                     return Err(self.engine.timed_out("kill a container", KILLING).into());
@@ -178,8 +178,15 @@ impl<'a> Follow<'a> {
     }
 }
 
-async fn kill(engine: &Engine, id: &str) -> Result<(), Error> {
-    let options = KillContainerOptions { signal: "SIGKILL".to_owned() };
+/// Ends a run: by pid 1, who knows what it has cost, else with pid 1.
+async fn end(engine: &Engine, id: &str) -> Result<(), Error> {
+    kill(engine, id, "SIGTERM").await?;
+    sleep(GRACE).await;
+    kill(engine, id, "SIGKILL").await
+}
+
+async fn kill(engine: &Engine, id: &str, signal: &str) -> Result<(), Error> {
+    let options = KillContainerOptions { signal: signal.to_owned() };
     match engine.docker().kill_container(id, Some(options)).await {
         // 404 and 409: it has just ended by itself.
         Ok(()) | Err(ClientError::DockerResponseServerError { status_code: 404 | 409, .. }) => {

@@ -10,10 +10,11 @@ use bollard::query_parameters::{
     AttachContainerOptions, CreateContainerOptions, InspectContainerOptions,
 };
 
+use super::super::check::{check, source};
 use super::super::error::system;
 use super::super::shared::{
-    DiskWatch, Processors, Reason, RunFolder, Session, check, exit_status, make_targets, programs,
-    source, sweep, unsynced,
+    DiskWatch, Processors, Reason, RunFolder, Session, exit_status, make_targets, programs, sweep,
+    unsynced,
 };
 use super::super::{Error, ExitStatus, Gap, NetworkAttempts, Root, RunLog, RunSpec, Runtime};
 use super::ask;
@@ -290,7 +291,9 @@ impl Docker {
         log.peak_memory = report.peak_memory;
         if let Some(status) = report.status {
             log.status = exit_status(status);
-            log.wall = Duration::from_nanos(report.nanoseconds);
+            if outcome.killed.is_none() {
+                log.wall = Duration::from_nanos(report.nanoseconds);
+            }
         }
         log.network_attempts =
             report.attempts.map(|(packets, lookups)| NetworkAttempts { packets, lookups });

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use super::super::check::{check, source};
 use super::super::error::system;
 use super::super::shared::{
-    DiskWatch, Processors, RunFolder, Session, check, exit_status, hosts, make_targets, programs,
-    resolv_conf, source, sweep, unsynced,
+    DiskWatch, Processors, RunFolder, Session, exit_status, hosts, make_targets, programs,
+    resolv_conf, sweep, unsynced,
 };
 use super::super::{
     EMBEDDED, Error, ExitStatus, Gap, Mount, NetworkAttempts, Root, RunLog, RunSpec, Runtime,
@@ -317,7 +318,9 @@ impl Embedded {
                 Frame::Ended { status, nanoseconds, attempts, gaps, made } => {
                     ended = true;
                     log.status = exit_status(status);
-                    log.wall = Duration::from_nanos(nanoseconds);
+                    if !(log.timed_out || log.disk_full || log.output_full) {
+                        log.wall = Duration::from_nanos(nanoseconds);
+                    }
                     log.network_attempts =
                         attempts.map(|(packets, lookups)| NetworkAttempts { packets, lookups });
                     log.gaps.extend(gaps);

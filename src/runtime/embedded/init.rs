@@ -9,6 +9,7 @@ use std::os::unix::net::UnixStream;
 
 use rustix::event::{PollFd, PollFlags, poll};
 
+use super::super::shared::end_is_wanted;
 use super::super::{Gap, Network};
 use super::protocol::{During, Failure, Frame, Request, send};
 use super::{cgroup, network, payload, root, sys};
@@ -53,6 +54,7 @@ fn run(
     joins: Vec<OwnedFd>,
     go: OwnedFd,
 ) -> Result<Infallible, Failure> {
+    let signals = sys::signals().during("watch for signals")?;
     let mut byte = [0];
     let started = File::from(go).read(&mut byte).during("wait for the launcher")?;
     if started == 0 {
@@ -77,7 +79,6 @@ fn run(
     }
     sys::set_dumpable(false).during("hide pid 1")?;
 
-    let signals = sys::child_signals().during("watch for children")?;
     let watch = Stopwatch::start();
     let Some(command) = sys::fork().during("start the command")? else {
         payload::run(request, filters)
@@ -102,13 +103,8 @@ fn take_processors(numbers: &[usize]) -> rustix::io::Result<()> {
     rustix::thread::sched_setaffinity(None, &set)
 }
 
-/// Waits for the command, reaping orphans and draining the black hole meanwhile.
-fn reap(
-    command: i32,
-    signals: &OwnedFd,
-    hole: Option<&network::BlackHole>,
-) -> Result<i32, Failure> {
-    let mut buffer = [0; 128];
+/// Waits for the command, reaping orphans and draining the black hole meanwhile. If hallmark wants the end, it is brought about.
+fn reap(command: i32, signals: &File, hole: Option<&network::BlackHole>) -> Result<i32, Failure> {
     loop {
         while let Some(ended) = sys::wait(-1, false).during("wait for the command")? {
             if ended.pid == command {
@@ -123,8 +119,9 @@ fn reap(
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(errno) => return Err(errno).during("wait for the command"),
         }
-        // Whatever it says, the next round looks for children.
-        let _ = rustix::io::read(signals, &mut buffer);
+        if end_is_wanted(signals) {
+            sys::kill_everything();
+        }
         if let Some(hole) = hole {
             hole.drain();
         }

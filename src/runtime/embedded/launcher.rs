@@ -8,15 +8,20 @@ use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
+use rustix::process::Signal;
 
+use super::super::shared::GRACE;
 use super::protocol::{During, Failure, Frame, Request, receive, send};
 use super::sys::{self, Cloned};
 use super::{cgroup, init};
+use crate::base::clock::Stopwatch;
 
-/// The byte by which hallmark asks for the end.
+/// The byte by which hallmark asks pid 1 to end the run and to report, and the one that kills pid 1 with it.
+pub(super) const END: u8 = b'E';
 pub(super) const KILL: u8 = b'K';
 
 /// Runs one request from standard input.
@@ -87,7 +92,7 @@ fn supervise(
         .and_then(|()| File::from(go_write).write_all(b"g").during("start pid 1"))
         .and_then(|()| watch(control, &pidfd));
     if result.is_err() {
-        let _ = rustix::process::pidfd_send_signal(&pidfd, rustix::process::Signal::KILL);
+        let _ = rustix::process::pidfd_send_signal(&pidfd, Signal::KILL);
     }
     let ended = sys::wait(pid, true).during("wait for pid 1")?;
     let orphaned = result?;
@@ -112,16 +117,29 @@ fn write_maps(pid: i32, request: &Request) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Waits for pid 1 to end, or for the word to kill it. Whether hallmark is gone.
+/// Waits for pid 1 to end, or for the word to end or to kill it. Whether hallmark is gone.
 fn watch(control: &UnixStream, pidfd: &OwnedFd) -> Result<bool, Failure> {
+    let signal = |signal| {
+        // The error means that it has ended by itself meanwhile.
+        let _ = rustix::process::pidfd_send_signal(pidfd, signal);
+    };
     let mut orphaned = false;
     let mut listening = true;
+    let mut ending: Option<Stopwatch> = None;
     loop {
+        let left = ending.as_ref().map(|since| GRACE.saturating_sub(since.elapsed()));
+        if left.is_some_and(|left| left.is_zero()) {
+            signal(Signal::KILL);
+            ending = None;
+        }
+        let wait = ending.as_ref().and(left).map(|left| left + Duration::from_millis(1));
+        let wait = wait.map(|wait| Timespec::try_from(wait).expect("it is short"));
+
         let mut fds = vec![PollFd::new(pidfd, PollFlags::IN)];
         if listening {
             fds.push(PollFd::new(control, PollFlags::IN));
         }
-        match poll(&mut fds, None) {
+        match poll(&mut fds, wait.as_ref()) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => continue,
             Err(errno) => return Err(errno).during("wait for pid 1"),
@@ -132,10 +150,14 @@ fn watch(control: &UnixStream, pidfd: &OwnedFd) -> Result<bool, Failure> {
         if listening && !fds[1].revents().is_empty() {
             let mut byte = [0];
             let read = rustix::io::read(control, &mut byte).unwrap_or(0);
-            orphaned = read == 0 || byte[0] != KILL;
-            // The error means that it has ended by itself meanwhile.
-            let _ = rustix::process::pidfd_send_signal(pidfd, rustix::process::Signal::KILL);
-            listening = false;
+            if read > 0 && byte[0] == END {
+                signal(Signal::TERM);
+                ending = Some(Stopwatch::start());
+            } else {
+                orphaned = read == 0 || byte[0] != KILL;
+                signal(Signal::KILL);
+                listening = false;
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 #![expect(unsafe_code, reason = "raw system calls live here and nowhere else")]
 
 use std::ffi::{CStr, CString, c_int, c_ulong};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::time::Duration;
@@ -161,17 +162,19 @@ pub(super) fn ignore_terminal_signals() {
     }
 }
 
-/// Blocks SIGCHLD and returns a signalfd that becomes readable with it.
-pub(super) fn child_signals() -> io::Result<OwnedFd> {
+/// Blocks SIGCHLD and SIGTERM and returns a signalfd that becomes readable with them. Without that, pid 1 would never see a
+/// SIGTERM: what has no handler is not sent to it.
+pub(super) fn signals() -> io::Result<File> {
     // SAFETY: the set is initialised before use and outlives the calls; the descriptor is new.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
         libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        libc::sigaddset(&raw mut set, libc::SIGTERM);
         check(libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()).into())?;
         let fd = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
         check(fd.into())?;
-        Ok(OwnedFd::from_raw_fd(fd))
+        Ok(File::from_raw_fd(fd))
     }
 }
 

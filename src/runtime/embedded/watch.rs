@@ -14,7 +14,7 @@ use rustix::pipe::{SpliceFlags, splice};
 use super::super::error::system;
 use super::super::shared::{DiskWatch, Reason};
 use super::super::{Error, RunSpec};
-use super::launcher::KILL;
+use super::launcher::{END, KILL};
 use super::protocol::{Frame, take_frame};
 use crate::base::Cancel;
 use crate::base::clock::Stopwatch;
@@ -91,9 +91,10 @@ impl<'a> Watch<'a> {
             self.step(&mut frames)?;
             if killed.is_none() && self.control.is_some() {
                 killed = self.reason(cancel);
-                if killed.is_some() {
+                if let Some(reason) = killed {
                     wall = Some(self.clock.elapsed());
-                    self.kill();
+                    // Nobody asks what a cancelled run has cost.
+                    self.tell(if reason == Reason::Cancelled { KILL } else { END });
                 }
             }
         }
@@ -185,10 +186,10 @@ impl<'a> Watch<'a> {
         Reason::now(cancel, limits, &self.clock, self.written, disk)
     }
 
-    fn kill(&mut self) {
+    fn tell(&mut self, word: u8) {
         if let Some(control) = &mut self.control {
             // If the launcher is gone, so is the sandbox.
-            let _ = control.write_all(&[KILL]);
+            let _ = control.write_all(&[word]);
         }
     }
 }
@@ -214,7 +215,7 @@ impl Stream {
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
         if self.control.is_some() {
-            self.kill();
+            self.tell(KILL);
             self.control = None;
             // Its pipes are closed with us, so it cannot hang on a full one.
             self.streams.clear();

@@ -1,7 +1,7 @@
 //! What the runtimes that make containers on this machine have in common.
 
-mod check;
 mod disk;
+mod ending;
 mod etc_files;
 mod exit;
 mod hidden;
@@ -15,8 +15,8 @@ mod syscalls;
 mod traffic;
 mod veth_message;
 
-pub(crate) use check::{check, source};
 pub(crate) use disk::DiskWatch;
+pub(crate) use ending::{GRACE, is_wanted as end_is_wanted};
 pub(crate) use etc_files::{EtcFiles, ONLINE};
 pub(crate) use exit::exit_status;
 pub(crate) use hidden::{MASKED, READ_ONLY};

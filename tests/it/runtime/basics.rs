@@ -4,7 +4,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::time::Duration;
 
 use hallmark::base::{Cancel, Error as BaseError};
-use hallmark::runtime::{Error, ExitStatus, Mount, Root};
+use hallmark::runtime::{Error, ExitStatus, Mount, Root, RunLog};
 
 use hallmark::runtime::embedded::{Options, Status};
 
@@ -146,8 +146,22 @@ pub(super) fn the_wall_limit_kills_everything(scaffold: &Scaffold) {
     spec.limits.wall = Duration::from_millis(400);
     let log = scaffold.run(&spec);
     assert!(log.timed_out, "{log:?}");
+    assert_eq!(log.status, ExitStatus::Signaled(9));
     assert_eq!(stdout(&log), "on\n");
     assert!(log.wall >= Duration::from_millis(400) && log.wall < Duration::from_secs(3), "{log:?}");
+    // What is known of a run that ended by itself is known of this one.
+    let whole = scaffold.run(&scaffold.sh("true"));
+    let known = |log: &RunLog| {
+        (log.cpu.is_some(), log.peak_memory.is_some(), log.network_attempts.is_some())
+    };
+    assert_eq!(known(&log), known(&whole));
+}
+
+pub(super) fn a_run_cannot_be_ended_by_signals_to_pid_1(scaffold: &Scaffold) {
+    let log = scaffold.run(&scaffold.sh(
+        "for signal in HUP INT QUIT USR1 USR2 TERM; do kill -$signal 1; done; sleep 0.2; echo on",
+    ));
+    assert!(log.success() && stdout(&log) == "on\n", "{log:?}");
 }
 
 pub(super) fn cancelling_kills(scaffold: &Scaffold) {

@@ -1,38 +1,46 @@
 //! One list of cases that every runtime which makes containers passes: each is a test over `embedded` and a test over
-//! `docker`. What only one of them can show is tested in the files of the cases.
+//! `docker`; what needs no container, a test over `fake` besides. What only one of them can show is tested in the files of the cases.
 
-/// The cases of each file, as tests over both.
+/// The cases of each file, as tests over the runtimes.
 macro_rules! cases {
-    ($($file:ident { $($case:ident,)+ })+) => {
-        mod embedded {
-            use crate::runtime::{$($file,)+ scaffold::scaffold};
+    (contract { $($common:ident,)+ } $($file:ident { $($case:ident,)+ })+) => {
+        mod fake {
+            cases!(over Some(fake_scaffold()); contract { $($common,)+ });
+            use crate::runtime::scaffold::fake_scaffold;
+        }
 
-            $($(
-                #[test]
-                fn $case() {
-                    if let Some(scaffold) = scaffold() {
-                        $file::$case(&scaffold);
-                    }
-                }
-            )+)+
+        mod embedded {
+            cases!(over scaffold(); contract { $($common,)+ } $($file { $($case,)+ })+);
+            use crate::runtime::scaffold::scaffold;
         }
 
         mod docker {
-            use crate::runtime::{$($file,)+ daemon::docker_scaffold};
-
-            $($(
-                #[test]
-                fn $case() {
-                    if let Some(scaffold) = docker_scaffold() {
-                        $file::$case(&scaffold);
-                    }
-                }
-            )+)+
+            cases!(over docker_scaffold(); contract { $($common,)+ } $($file { $($case,)+ })+);
+            use crate::runtime::daemon::docker_scaffold;
         }
+    };
+    (over $scaffold:expr; $($file:ident { $($case:ident,)+ })+) => {
+        $($(
+            #[test]
+            fn $case() {
+                if let Some(scaffold) = $scaffold {
+                    crate::runtime::$file::$case(&scaffold);
+                }
+            }
+        )+)+
     };
 }
 
 cases! {
+    contract {
+        the_end_and_both_streams_are_told,
+        files_of_writable_mounts_are_the_hosts,
+        what_ended_a_run_is_told,
+        an_end_that_was_asked_for_is_no_result,
+        what_cannot_be_run_anywhere_is_refused,
+        a_mount_that_is_not_there_is_named,
+        runs_at_once_have_an_answer_each,
+    }
     basics {
         a_command_runs_and_its_end_is_known,
         layers_stack_and_the_upper_dir_holds_the_changes_alone,
@@ -42,6 +50,7 @@ cases! {
         nothing_is_inherited,
         a_user_is_a_user,
         the_wall_limit_kills_everything,
+        a_run_cannot_be_ended_by_signals_to_pid_1,
         cancelling_kills,
         a_missing_layer_is_named,
         runs_in_parallel_do_not_meet,

@@ -23,7 +23,7 @@ pub(crate) fn docker_scaffold_over(dockerd: &Dockerd) -> Scaffold {
     let (shared, layer) = packed_layer();
     let store = Store::open(&shared, &path.join("scratch")).unwrap();
     let runtime = Box::new(docker_runtime(dockerd, &store));
-    Scaffold { folder, store, runtime, layers: vec![layer], packed: true }
+    Scaffold { folder, store, runtime, layers: vec![layer], packed: true, fake: None }
 }
 
 /// A runtime over a daemon of the tests.

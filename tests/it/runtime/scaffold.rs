@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hallmark::base::{Cancel, Digest, Store};
 use hallmark::image::{Layer, Owner, PackRules, Times, commit_tree};
 use hallmark::runtime::embedded::{Embedded, Options};
-use hallmark::runtime::{Root, RunLog, RunSpec, Runtime};
+use hallmark::runtime::fake::{Answer, Fake};
+use hallmark::runtime::{Error, Gap, Root, RunLog, RunSpec, Runtime};
 
 /// Programs of Debian's essential packages; perl makes system calls by number.
 const PROGRAMS: [&str; 33] = [
@@ -27,6 +29,8 @@ pub(crate) struct Scaffold {
     /// Whether layers are named by what is in them, as a daemon wants it that unpacks them itself. Then their files have
     /// whole seconds.
     pub(crate) packed: bool,
+    /// The runtime, where it replays answers.
+    pub(crate) fake: Option<Arc<Fake>>,
 }
 
 /// A scaffold, or `None` (and a word about it) where this host or user cannot run containers.
@@ -59,7 +63,35 @@ fn build(folder: tempfile::TempDir, path: &Path, options: Options) -> Option<Sca
     let layer = Layer { diff_id: Digest::of("base"), size: 0 };
     symlink(shared_layer(), store.layer_path(&layer.diff_id)).unwrap();
     let runtime = Box::new(runtime);
-    Some(Scaffold { folder, store, runtime, layers: vec![layer], packed: false })
+    Some(Scaffold { folder, store, runtime, layers: vec![layer], packed: false, fake: None })
+}
+
+/// One whose runtime replays what [`Scaffold::will`] says.
+pub(crate) fn fake_scaffold() -> Scaffold {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let store = Store::open(&path.join("store"), &path.join("scratch")).unwrap();
+    let fake = Arc::new(Fake::default());
+    let runtime = Box::new(Shared(fake.clone()));
+    let layers = vec![Layer { diff_id: Digest::of("base"), size: 0 }];
+    Scaffold { folder, store, runtime, layers, packed: false, fake: Some(fake) }
+}
+
+/// A runtime that its test holds, too.
+struct Shared(Arc<Fake>);
+
+impl Runtime for Shared {
+    fn run(&self, root: Root<'_>, spec: &RunSpec, cancel: &Cancel) -> Result<RunLog, Error> {
+        self.0.run(root, spec, cancel)
+    }
+
+    fn gaps(&self) -> &[Gap] {
+        self.0.gaps()
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
 }
 
 /// Nothing is changed, but times are whole seconds.
@@ -196,6 +228,13 @@ impl Scaffold {
         // The scaffold has no locale but the built-in one.
         spec.env.insert("LC_ALL".to_owned(), "C".to_owned());
         spec
+    }
+
+    /// Says how a command ends that only a runtime with real processes finds out by running it.
+    pub(crate) fn will(&self, answer: Answer) {
+        if let Some(fake) = &self.fake {
+            fake.will(answer);
+        }
     }
 
     /// Runs over the scaffold's layers.

@@ -24,6 +24,9 @@
 
 mod copy;
 mod decode;
+#[path = "../../shared/ending.rs"]
+#[expect(clippy::duplicate_mod, reason = "of two programs, which are one in tests alone")]
+mod ending;
 #[path = "../../shared/etc_files.rs"]
 #[expect(clippy::duplicate_mod, reason = "of two programs, which are one in tests alone")]
 mod etc_files;
@@ -101,6 +104,7 @@ fn run() -> Result<Report, Failure> {
     let filters = fs::read(folder.join("filters")).during("read the seccomp filters")?;
     let groups = groups::Groups::open();
     let mut report = Report::default();
+    let signals = sys::signals().during("watch for signals")?;
 
     // What the daemon's own mounts would let the rest of the set-up make.
     sys::umask(0o022);
@@ -113,7 +117,6 @@ fn run() -> Result<Report, Failure> {
     }
     sys::set_undumpable().during("hide pid 1")?;
 
-    let signals = sys::child_signals().during("watch for children")?;
     let watch = Instant::now();
     let Some(command) = sys::fork().during("start the command")? else {
         payload::run(&request, &filters)
@@ -131,7 +134,7 @@ fn run() -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Waits for the command, reaping orphans and draining the black hole meanwhile.
+/// Waits for the command, reaping orphans and draining the black hole meanwhile. If hallmark wants the end, it is brought about.
 fn reap(
     command: i32,
     signals: &fs::File,
@@ -143,9 +146,11 @@ fn reap(
                 return Ok(status);
             }
         }
-        sys::poll(signals, hole.map(network::BlackHole::device)).during("wait for the command")?;
-        // Whatever it says, the next round looks for children.
-        let _ = io::Read::read(&mut &*signals, &mut [0; 128]);
+        let device = hole.map(network::BlackHole::device);
+        sys::poll(signals, device).during("wait for the command")?;
+        if ending::is_wanted(signals) {
+            sys::kill_everything();
+        }
         if let Some(hole) = hole {
             hole.drain();
         }

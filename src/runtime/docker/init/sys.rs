@@ -30,6 +30,7 @@ const RECURSIVE: u64 = 16384;
 const PRIVATE: u64 = 1 << 18;
 
 const SIGCHLD: u64 = 17;
+const SIGTERM: u64 = 15;
 const SIGKILL: c_int = 9;
 
 const SYS_PIVOT_ROOT: c_long = if cfg!(target_arch = "aarch64") { 41 } else { 155 };
@@ -139,10 +140,11 @@ pub(super) fn kill_everything() {
     }
 }
 
-/// Blocks SIGCHLD and returns what becomes readable with it.
-pub(super) fn child_signals() -> io::Result<File> {
+/// Blocks SIGCHLD and SIGTERM and returns what becomes readable with them, see signalfd(2). Without that, pid 1 would never
+/// see a SIGTERM: what has no handler is not sent to it.
+pub(super) fn signals() -> io::Result<File> {
     let mut set: SignalSet = [0; 16];
-    set[0] = 1 << (SIGCHLD - 1);
+    set[0] = 1 << (SIGCHLD - 1) | 1 << (SIGTERM - 1);
     // SAFETY: the set outlives the calls; the descriptor is new and ours.
     unsafe {
         check(sigprocmask(0, &raw const set, std::ptr::null_mut()))?;

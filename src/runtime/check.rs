@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::super::error::system;
-use super::super::{Error, Mount, RunSpec};
+use super::error::system;
+use super::{Error, Mount, RunSpec};
 
 /// An error where a spec cannot be run anywhere.
 pub(crate) fn check(spec: &RunSpec) -> Result<(), Error> {
