@@ -7,11 +7,14 @@ use super::settings::Settings;
 use super::{exit, size};
 use crate::bundle::{self, Keep};
 use crate::pipeline::{self, Board};
+use crate::runtime;
+use crate::runtime::docker::remove_run_images;
 
 /// Remove from the store what was not used for long
 ///
 /// Locked files of the project's splits are always kept, with what was built from them lately. Waits until no other hallmark uses the
-/// store.
+/// store. With `--runtime docker`, the images that runs left in the daemon go, too, whatever their age; the next run there loads what it
+/// needs again.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Keep what was used within this many days
@@ -27,6 +30,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     let store = settings.open_store()?;
+    // Before the work: a daemon that is not there should be said soon.
+    let daemon = settings.wants_daemon().then(|| settings.engine()).transpose()?;
     let mut roots = BTreeSet::new();
     // Outside a project there is just nothing to be kept for its sake.
     if let Ok(project) = settings.project() {
@@ -59,5 +64,15 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
         size::format(report.freed),
         size::format(report.kept)
     ));
+    if let Some(daemon) = daemon {
+        let images = remove_run_images(&daemon, args.dry_run, &settings.cancel)
+            .map_err(|error| pipeline::Error::from(runtime::Error::from(error)))?;
+        for name in &images {
+            settings.printer.record("removed-image", name);
+            settings.printer.line(&format!("     image  {name}"));
+        }
+        let verb = if args.dry_run { "would remove" } else { "removed" };
+        settings.printer.line(&format!("{verb} {} images from {}", images.len(), daemon.daemon()));
+    }
     Ok(exit::OK)
 }

@@ -3,15 +3,22 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bollard::errors::Error as ClientError;
+use bollard::query_parameters::{ListImagesOptionsBuilder, RemoveImageOptions};
 
 use super::super::Error;
-use super::engine::Engine;
+use super::engine::{DaemonError, Engine};
 use crate::base::progress::Silent;
 use crate::base::{Arch, Cancel, Digest, SharedReporter, Store};
 use crate::image::{self, Image, ImageConfig, Layer, NamedImage, config_digest};
 
 /// Says in an image that it was made for runs, and may be removed once nobody runs it.
 const LABEL: &str = "hallmark.run-image";
+
+/// For a list of them, and for the removal of one with all of its layers.
+const LIST: Duration = Duration::from_mins(5);
 
 /// Those that the daemon was seen to have, or was given: our id, and the daemon's.
 pub(super) struct Images {
@@ -57,6 +64,39 @@ impl Images {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).remove(&own);
         Ok(())
     }
+}
+
+/// Removes from a daemon what runs left there, but what a container still uses; their names. Runs load them again.
+pub fn remove_run_images(
+    engine: &Engine,
+    dry_run: bool,
+    cancel: &Cancel,
+) -> Result<Vec<String>, DaemonError> {
+    let filters = [("label".to_owned(), vec![LABEL.to_owned()])].into();
+    let options = ListImagesOptionsBuilder::new().filters(&filters).build();
+    let listing = engine.docker().list_images(Some(options));
+    let images = engine.call("list its images", LIST, cancel, listing)?;
+    let mut removed = Vec::new();
+    for image in images {
+        let name = image.repo_tags.first().unwrap_or(&image.id).clone();
+        if dry_run || remove(engine, &name, cancel)? {
+            removed.push(name);
+        }
+    }
+    removed.sort();
+    Ok(removed)
+}
+
+/// Whether it is gone now: not where a container uses it, or somebody else removed it.
+fn remove(engine: &Engine, name: &str, cancel: &Cancel) -> Result<bool, DaemonError> {
+    let removal = engine.docker().remove_image(name, None::<RemoveImageOptions>, None);
+    engine.call("remove an image", LIST, cancel, async {
+        match removal.await {
+            Ok(_) => Ok(true),
+            Err(ClientError::DockerResponseServerError { status_code: 404 | 409, .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    })
 }
 
 fn image_of(layers: &[Layer]) -> Image {

@@ -46,4 +46,6 @@ pub use engine::{
     ApiVersion, Daemon, DaemonError, Endpoint, Engine, LoadReport, LoadedImage, Product,
 };
 #[cfg(target_os = "linux")]
+pub use images::remove_run_images;
+#[cfg(target_os = "linux")]
 pub use run::Docker;

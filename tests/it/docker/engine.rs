@@ -12,6 +12,8 @@ use hallmark::base::Cancel;
 use hallmark::base::clock::Stopwatch;
 use hallmark::runtime::docker::{ApiVersion, DaemonError, Endpoint, Engine, Product};
 
+use rustix::process::Signal;
+
 use crate::support::Dockerd;
 
 fn connect(sockets: &[&Path]) -> Result<Engine, DaemonError> {
@@ -152,10 +154,9 @@ fn a_call_has_a_deadline_and_a_daemon_that_dies_is_gone() {
     let limit = Duration::from_secs(1);
     let ping = || engine.call("answer", limit, &Cancel::new(), engine.docker().ping());
     ping().unwrap();
-    let pid = rustix::process::Pid::from_raw(dockerd.pid()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    dockerd.freeze();
     let stopped = ping().unwrap_err();
-    rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+    dockerd.signal(Signal::CONT);
     assert!(matches!(stopped, DaemonError::TimedOut { .. }), "{stopped}");
 
     let events = std::thread::scope(|scope| {
@@ -168,7 +169,7 @@ fn a_call_has_a_deadline_and_a_daemon_that_dies_is_gone() {
                 work.await
             })
         });
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        dockerd.signal(Signal::KILL);
         call.join().unwrap().unwrap_err()
     });
     assert!(matches!(events, DaemonError::Lost { .. }), "{events}");

@@ -1,6 +1,5 @@
 //! Loads that end early: nothing half is taken for whole, and the same load goes on afterwards.
 
-use std::process::Command;
 use std::time::Duration;
 
 use hallmark::base::Cancel;
@@ -10,11 +9,11 @@ use hallmark::runtime::docker::DaemonError;
 
 use super::proxy::proxy;
 use super::set::{Set, engine};
-use crate::support::{Dockerd, say_skipped};
+use crate::support::Dockerd;
 
 #[test]
 fn a_daemon_that_is_killed_in_the_middle_has_no_half_set() {
-    let Some(dockerd) = Dockerd::start(&[]) else { return say_skipped("no Docker daemon") };
+    let Some(dockerd) = Dockerd::start(&[]) else { return };
     let set = Set::new(600, 2, 8 << 20, 8 << 20);
     let socket = set.path().join("p.sock");
     let pid = rustix::process::Pid::from_raw(dockerd.pid()).unwrap();
@@ -83,18 +82,7 @@ fn a_damaged_blob_reaches_no_image() {
 
 #[test]
 fn a_full_disk_of_the_daemon_is_told() {
-    if Dockerd::shared().is_none() {
-        return;
-    }
-    let folder = tempfile::Builder::new().prefix("hallmark-full-").tempdir().unwrap().keep();
-    fs_err::create_dir(folder.join("data")).unwrap();
-    let mounted = Command::new("mount")
-        .args(["-t", "tmpfs", "-o", "size=40m", "tmpfs"])
-        .arg(folder.join("data"))
-        .status()
-        .unwrap();
-    assert!(mounted.success());
-    let dockerd = Dockerd::start_in(folder, &[]);
+    let Some(dockerd) = Dockerd::on_small_disk("40m") else { return };
     let mut set = Set::new(900, 2, 1 << 20, 24 << 20);
     let (_, small) = set.images.last_mut().unwrap();
     small.layers.pop();

@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use hallmark::base::{Cancel, Digest, Owner};
-use hallmark::runtime::docker::DaemonError;
+use hallmark::runtime::docker::{DaemonError, remove_run_images};
 use hallmark::runtime::{Error, Root};
 
+use rustix::process::Signal;
+
+use super::set::engine;
 use crate::runtime::daemon::{docker_runtime, docker_scaffold, docker_scaffold_over};
 use crate::runtime::scaffold::{stderr, stdout};
 use crate::support::Dockerd;
@@ -33,6 +36,61 @@ fn a_run_leaves_no_container_and_no_network() {
     assert_eq!(dockerd.ask(&["network", "ls", "--quiet"]), networks);
     let images = dockerd.ask(&["images", "--filter", "label=hallmark.run-image", "--quiet"]);
     assert_eq!(images.lines().count(), 1, "{images}");
+}
+
+#[test]
+fn images_of_runs_can_be_removed_and_come_back() {
+    let Some(dockerd) = Dockerd::start(&[]) else { return };
+    let scaffold = docker_scaffold_over(&dockerd);
+    assert!(scaffold.run(&scaffold.sh("true")).success());
+    let engine = engine(&dockerd.socket());
+    let gc = |dry_run| remove_run_images(&engine, dry_run, &Cancel::new()).unwrap();
+    let all = gc(true);
+    assert!(all.len() == 1 && all[0].starts_with("hallmark-run:"), "{all:?}");
+    let user = dockerd.ask(&["create", "--entrypoint", "true", &all[0]]);
+    assert!(gc(false).is_empty(), "a container uses it");
+    dockerd.ask(&["rm", &user]);
+    assert_eq!(gc(false), all);
+    assert_eq!(dockerd.ask(&["images", "--all", "--quiet"]), "");
+    assert!(scaffold.run(&scaffold.sh("true")).success(), "it is loaded again");
+}
+
+#[test]
+fn a_full_disk_of_the_daemon_is_no_verdict_and_passes() {
+    let Some(dockerd) = Dockerd::on_small_disk("40m") else { return };
+    let scaffold = docker_scaffold_over(&dockerd);
+    assert!(scaffold.run(&scaffold.sh("true")).success());
+    let ballast = dockerd.folder().join("data/ballast");
+    let fill = || {
+        let mut file = fs_err::File::create(&ballast).unwrap();
+        // Until there is no byte left.
+        while std::io::Write::write(&mut file, &[1; 4096]).is_ok_and(|written| written > 0) {}
+    };
+    // Before the container is made.
+    fill();
+    let run = |script: &str| {
+        let (layers, spec) = (Root::Layers(&scaffold.layers), scaffold.sh(script));
+        scaffold.runtime.run(layers, &spec, &Cancel::new())
+    };
+    let error = run("true").unwrap_err();
+    assert!(matches!(error, Error::Daemon(DaemonError::DiskFull { .. })), "{error:?}");
+    assert!(error.hint().unwrap().contains("free some space"), "{error}");
+    fs_err::remove_file(&ballast).unwrap();
+    assert!(run("true").unwrap().success());
+    // In its middle: what the run writes is on hallmark's disk, not on the daemon's, so that it has a whole result or none.
+    let run = std::thread::scope(|scope| {
+        let running = scope.spawn(|| run("sleep 2; echo whole > /kept; cat /kept"));
+        std::thread::sleep(Duration::from_millis(1200));
+        fill();
+        running.join().unwrap()
+    });
+    match run {
+        Ok(log) => assert!(log.success() && stdout(&log) == "whole\n", "{log:?}"),
+        Err(error) => assert!(matches!(error, Error::Daemon(_)), "{error:?}"),
+    }
+    fs_err::remove_file(&ballast).unwrap();
+    assert!(scaffold.run(&scaffold.sh("true")).success());
+    assert_eq!(dockerd.ask(&["ps", "--all", "--quiet"]), "");
 }
 
 #[test]
@@ -78,17 +136,16 @@ fn a_daemon_that_dies_is_an_error_and_no_verdict() {
     let Some(dockerd) = Dockerd::start(&[]) else { return };
     let scaffold = docker_scaffold_over(&dockerd);
     assert!(scaffold.run(&scaffold.sh("true")).success());
-    let pid = dockerd.pid();
-    let killer = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_millis(1500));
-        let pid = rustix::process::Pid::from_raw(pid).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    });
     let spec = scaffold.sh("echo on; sleep 20");
     let layers = Root::Layers(&scaffold.layers);
     let watch = hallmark::base::clock::Stopwatch::start();
-    let error = scaffold.runtime.run(layers, &spec, &Cancel::new()).unwrap_err();
-    killer.join().unwrap();
+    let error = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(1500));
+            dockerd.signal(Signal::KILL);
+        });
+        scaffold.runtime.run(layers, &spec, &Cancel::new()).unwrap_err()
+    });
     assert!(matches!(error, Error::Daemon(DaemonError::Lost { .. })), "{error:?}");
     assert!(error.hint().unwrap().contains("journalctl"), "{error}");
     assert!(watch.elapsed() < Duration::from_secs(15));
@@ -101,8 +158,7 @@ fn a_daemon_that_hangs_holds_up_nobody_who_wants_to_stop() {
     let Some(dockerd) = Dockerd::start(&[]) else { return };
     let scaffold = docker_scaffold_over(&dockerd);
     assert!(scaffold.run(&scaffold.sh("true")).success());
-    let pid = rustix::process::Pid::from_raw(dockerd.pid()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    dockerd.freeze();
     let cancel = Cancel::new();
     let stop = cancel.clone();
     let stopper = std::thread::spawn(move || {
@@ -113,7 +169,7 @@ fn a_daemon_that_hangs_holds_up_nobody_who_wants_to_stop() {
     let watch = hallmark::base::clock::Stopwatch::start();
     let error = scaffold.runtime.run(layers, &scaffold.sh("true"), &cancel).unwrap_err();
     let elapsed = watch.elapsed();
-    rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+    dockerd.signal(Signal::CONT);
     stopper.join().unwrap();
     assert!(elapsed < Duration::from_secs(2), "{elapsed:?} {error}");
     assert!(matches!(error, Error::Base(_)), "{error:?}");
@@ -139,20 +195,6 @@ fn streams_are_apart_and_whole_at_every_border() {
     let expected = std::process::Command::new("perl").args(&spec.argv[1..]).output().unwrap();
     assert_eq!(Digest::of(fs_err::read(&log.stdout).unwrap()), Digest::of(&expected.stdout));
     assert_eq!(Digest::of(fs_err::read(&log.stderr).unwrap()), Digest::of(&expected.stderr));
-}
-
-#[test]
-fn a_mount_that_the_daemon_does_not_see_is_named() {
-    let Some(scaffold) = docker_scaffold() else { return };
-    let mut spec = scaffold.sh("true");
-    spec.mounts = vec![hallmark::runtime::Mount {
-        source: "/nonexistent/source".into(),
-        target: "/in".to_owned(),
-        writable: false,
-    }];
-    let layers = Root::Layers(&scaffold.layers);
-    let error = scaffold.runtime.run(layers, &spec, &Cancel::new()).unwrap_err();
-    assert!(error.to_string().contains("/nonexistent/source"), "{error}");
 }
 
 /// Prints what a run costs beside the daemon's own client, and how fast output comes.

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use hallmark::base::clock::Stopwatch;
+use rustix::process::Signal;
 
 use super::{installed, is_real_root, say_skipped};
 
@@ -21,6 +22,8 @@ $WRAP dockerd --host "unix://$folder/d.sock" --data-root "$folder/data" --exec-r
     --pidfile "$folder/d.pid" --bridge=none --iptables=false "$@" </dev/null >"$folder/log" 2>&1 &
 cat >/dev/null
 kill -TERM $! 2>/dev/null
+# A test may have failed while it stood still.
+kill -CONT $! 2>/dev/null
 wait $!
 # What a daemon leaves that was killed: the processes that watch its containers, the containers, and mounts.
 for process in /proc/[0-9]*; do
@@ -55,28 +58,37 @@ impl Dockerd {
     /// The one of this test process. `None`, and a word about it, where the host cannot have one.
     pub(crate) fn shared() -> Option<&'static Self> {
         static SHARED: OnceLock<Option<Dockerd>> = OnceLock::new();
-        SHARED.get_or_init(|| Self::start(&[])).as_ref().or_else(|| {
-            say_skipped("there is no Docker daemon: it needs root and Debian's package docker.io");
-            None
-        })
+        let shared = SHARED.get_or_init(|| can_start().then(|| Self::start_in(new_folder(), &[])));
+        shared.as_ref().or_else(skipped)
     }
 
     /// One of the test's own, for tests that maltreat it.
     pub(crate) fn start(arguments: &[&str]) -> Option<Self> {
-        if !is_real_root() || !installed("dockerd") || !installed("docker") {
-            return None;
+        if !can_start() {
+            return skipped();
         }
         Some(Self::start_in(new_folder(), arguments))
+    }
+
+    /// One whose images and containers are in a memory disk of `size`, as tmpfs(5) writes it.
+    pub(crate) fn on_small_disk(size: &str) -> Option<Self> {
+        if !can_start() {
+            return skipped();
+        }
+        let folder = new_folder();
+        let data = folder.join("data");
+        fs_err::create_dir(&data).unwrap();
+        let options = format!("size={size}");
+        let mount = ["-t", "tmpfs", "-o", &options, "tmpfs"];
+        assert!(Command::new("mount").args(mount).arg(data).status().unwrap().success());
+        Some(Self::start_in(folder, &[]))
     }
 
     /// One whose containers have a network that swallows what they send: a connect times out, as behind a firewall. Under the others
     /// it fails at once.
     pub(crate) fn swallowing() -> Option<Self> {
-        if !is_real_root() || !["dockerd", "docker", "ip"].into_iter().all(installed) {
-            say_skipped(
-                "there is no Docker daemon: it needs root and Debian's docker.io and iproute2",
-            );
-            return None;
+        if !can_start() || !installed("ip") {
+            return skipped();
         }
         let folder = new_folder();
         let script = folder.join("network.sh");
@@ -136,6 +148,25 @@ impl Dockerd {
         fs_err::read_to_string(self.folder.join("d.pid")).unwrap().trim().parse().unwrap()
     }
 
+    /// Lets it stand still, and returns once it does.
+    pub(crate) fn freeze(&self) {
+        self.signal(Signal::STOP);
+        let tasks = format!("/proc/{}/task", self.pid());
+        let stands = |task: std::io::Result<fs_err::DirEntry>| {
+            let stat = fs_err::read_to_string(task.unwrap().path().join("stat"));
+            stat.is_ok_and(|stat| stat.rsplit(") ").next().unwrap().starts_with('T'))
+        };
+        while !fs_err::read_dir(&tasks).unwrap().all(stands) {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Sends it a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = rustix::process::Pid::from_raw(self.pid()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
     /// What it logged.
     pub(crate) fn log(&self) -> String {
         fs_err::read_to_string(self.folder.join("log")).unwrap_or_default()
@@ -158,6 +189,16 @@ impl Dockerd {
         assert!(output.status.success(), "docker {arguments:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
+}
+
+fn can_start() -> bool {
+    is_real_root() && ["dockerd", "docker"].into_iter().all(installed)
+}
+
+/// None, and a word about it.
+fn skipped<T>() -> Option<T> {
+    say_skipped("there is no Docker daemon: it needs root and Debian's docker.io and iproute2");
+    None
 }
 
 /// A socket's path may have 107 bytes: the target folder's may be longer.
