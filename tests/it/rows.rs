@@ -147,6 +147,13 @@ fn is_stable(value: &Value) {
     }
 }
 
+/// The data set's rows, and the shared store with the files of all that are told of above; what is made of them there stays.
+pub(crate) fn filled_store() -> Option<(PathBuf, PathBuf)> {
+    let (corpus, mirrors) = given()?;
+    let store = shared_store(corpus.to_str().unwrap(), &mirrors, &ALL)?;
+    Some((corpus, store))
+}
+
 #[test]
 fn online_a_small_row_is_built_and_verified() {
     let Some((corpus, mirrors)) = given() else { return };
@@ -166,7 +173,7 @@ fn online_a_small_row_is_built_and_verified() {
 fn all_rows_are_built_and_verified() {
     let Some((corpus, mirrors)) = given() else { return };
     let corpus = corpus.to_str().unwrap();
-    let Some(store) = shared_store(corpus, &mirrors, &ALL) else { return };
+    let Some((_, store)) = filled_store() else { return };
     for verdict in verify(&store, corpus, &mirrors, &ALL) {
         is_stable(&verdict);
     }

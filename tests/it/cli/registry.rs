@@ -126,6 +126,60 @@ fn full_a_base_comes_from_a_registry_and_is_built_and_run_upon_offline() {
     assert_eq!(tree_digest(&store, &image.layers, &Cancel::new()).unwrap(), tree);
 }
 
+/// An archive with one empty file of this name, which no well-meaning program writes.
+fn archive(name: &str) -> Vec<u8> {
+    let mut header = tar::Header::new_ustar();
+    header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+    header.set_size(0);
+    header.set_mode(0o644);
+    header.set_cksum();
+    let mut bytes = header.as_bytes().to_vec();
+    bytes.resize(3 * 512, 0);
+    bytes
+}
+
+#[test]
+fn a_layer_that_leaves_its_folder_is_refused_with_its_image() {
+    let context = TestContext::quickstart();
+    let store = Store::open(&context.store(), &context.store().join("scratch")).unwrap();
+    let before = base_lock(&context);
+    for name in ["../escaped", "etc/../../escaped"] {
+        let bytes = archive(name);
+        let layer = store.put_blob(&bytes).unwrap();
+        let described = serde_json::json!({
+            "architecture": Arch::HOST.oci(), "os": "linux",
+            "rootfs": { "type": "layers", "diff_ids": [Digest::of(&bytes).to_string()] },
+        })
+        .to_string();
+        let config = store.put_blob(described.as_bytes()).unwrap();
+        let blob = |sha256, size: usize| LockedBlob { sha256, size: size as u64 };
+        let lock = BaseLock {
+            debs: Vec::new(),
+            image: Some(LockedImage {
+                repository: "base/hostile".to_owned(),
+                digest: Digest::of("index"),
+                manifest: Digest::of("manifest"),
+                config: blob(config, described.len()),
+                layers: vec![blob(layer, bytes.len())],
+            }),
+            ..before.clone()
+        };
+        let runtime = hallmark::runtime::fake::Fake::default();
+        let reporter: SharedReporter = Arc::new(progress::Silent);
+        let cancel = Cancel::new();
+        let bench =
+            Workbench { store: &store, runtime: &runtime, reporter: &reporter, cancel: &cancel };
+        let error = hallmark::build::base(bench, &lock).unwrap_err();
+        let text = format!("{error}");
+        assert!(text.contains(name) && text.contains("leads out of the tree"), "{text}");
+        assert!(!store.layer_path(&Digest::of(&bytes)).exists());
+        assert!(runtime.calls().is_empty(), "nothing of it ran");
+    }
+    store.settle();
+    let escaped = walkdir::WalkDir::new(context.path());
+    assert!(escaped.into_iter().all(|entry| entry.unwrap().file_name() != "escaped"));
+}
+
 #[test]
 fn full_a_bare_tag_and_a_tag_that_moved_are_refused_when_locking() {
     let Some(full) = Full::get() else { return };

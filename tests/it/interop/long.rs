@@ -1,7 +1,5 @@
 //! The whole quickstart, and real rows of SWE-bench: minutes, so these are asked for by name (docs/testing.md).
 
-use std::path::PathBuf;
-
 use hallmark::cli::exit;
 
 use super::harness::{Compared, agrees, grade};
@@ -30,21 +28,13 @@ fn long_the_quickstart_in_the_harness() {
 
 /// Real rows with their runs, of these repositories (all where none are named). `None`, and a word about it, where the rows or the
 /// mirrors of their repositories are not given.
-#[expect(clippy::disallowed_methods, reason = "the setting of whoever runs the tests")]
 fn real_rows(repositories: &[&str]) -> Option<Place> {
-    let given = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let (Some(corpus), Some(_)) = (given("HALLMARK_CORPUS"), given("HALLMARK_MIRRORS")) else {
-        say_skipped("HALLMARK_CORPUS or HALLMARK_MIRRORS is not set");
-        return None;
-    };
-    let rows = corpus.join("swebench-rows.jsonl");
+    let (corpus, store) = rows::filled_store()?;
     let chosen = |id: &&&str| {
         repositories.is_empty() || repositories.iter().any(|name| id.starts_with(name))
     };
     let options = rows::ALL.iter().filter(chosen).flat_map(|id| ["-i", id]);
-    let split: Vec<&str> = [rows.to_str().unwrap()].into_iter().chain(options).collect();
-    let store = shared_folder().join("interop/rows");
-    fs_err::create_dir_all(&store).unwrap();
+    let split: Vec<&str> = [corpus.to_str().unwrap()].into_iter().chain(options).collect();
     let place = Place::over(&store, &split);
     place.hallmark(&["verify"], &["--policy", "quick"]);
     Some(place)
