@@ -1,13 +1,14 @@
 //! Paths in a tree that a container wrote, as the host may use them. Anybody's commands ran in it, and a link that leads
 //! nowhere there leads somewhere here. Nothing runs in the tree any more, so what is looked at stays as it is.
 
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use super::Error;
 
 /// `relative` below `root`, where every folder on the way is there and no link; else nothing. What stands at the end
 /// may be anything, also nothing.
-pub(crate) fn inside(root: &Path, relative: &Path) -> Result<Option<PathBuf>, Error> {
+pub(crate) fn inside(root: &Path, relative: &Path) -> io::Result<Option<PathBuf>> {
     let mut path = root.to_owned();
     let mut parts = relative.components().peekable();
     while let Some(part) = parts.next() {
@@ -19,8 +20,8 @@ pub(crate) fn inside(root: &Path, relative: &Path) -> Result<Option<PathBuf>, Er
         match fs_err::symlink_metadata(&path) {
             Ok(metadata) if metadata.is_dir() => {}
             Ok(_) => return Ok(None),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error.into()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
         }
     }
     Ok(Some(path))

@@ -1,11 +1,8 @@
 //! The instance image: the repository at its base commit, installed offline, its tree clean.
 
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
-
-use super::inside::inside;
 use super::repository::{repository, testbed_rules};
 use super::step::cached_layer;
+use super::sweep::{remove, sweep};
 use super::{Error, command, compat, labels, offline};
 use crate::bundle::history::History;
 use crate::dataset::Instance;
@@ -15,9 +12,6 @@ use crate::runtime::{Root, Workbench};
 use crate::spec::{Compat, Spec};
 
 const STEP: &str = "install/2";
-
-/// What the install may leave that is no part of the image.
-const SWEPT: [&str; 6] = ["tmp", "var/tmp", "run", "root/.cache", "testbed/.git", "testbed/build"];
 
 /// The image of `instance` over the image of its environment, which stands on `base`.
 ///
@@ -48,7 +42,8 @@ pub fn instance(
         Compat::None => Ok(image),
         // On top, so that asking for it builds nothing else again.
         Compat::Swebench => {
-            let interpreter = Interpreter::of(bench, env)?;
+            // As the environment asked it: distributions on top may change what the interpreter says.
+            let interpreter = Interpreter::of(bench, base)?;
             compat::swebench(bench, &image, &interpreter.scheme)
         }
     }
@@ -77,6 +72,8 @@ fn install(
     )?;
     let upper = log.upper.expect("asked for");
     sweep(&upper)?;
+    // Where setuptools and its like build; the tree was found clean, so nothing of it is the repository's.
+    remove(&upper, "testbed/build")?;
     Ok(image::commit_tree(bench.store, upper, &testbed_rules(date), bench.cancel)?)
 }
 
@@ -97,58 +94,4 @@ fn commit_date(bench: Workbench<'_>, image: &Image) -> Result<i64, Error> {
     let repository = image.layers.last().expect("the repository's layer is on top");
     let folder = bench.store.layer_path(&repository.diff_id);
     Ok(fs_err::symlink_metadata(folder.join("testbed"))?.mtime())
-}
-
-/// Removes caches, temporary files and compiled Python: `/testbed` and what is installed from it carry none
-/// (docs/decisions/0003). The tree was found clean, so git's own files are the lower layer's.
-fn sweep(upper: &Path) -> Result<(), Error> {
-    for path in SWEPT {
-        let Some(path) = inside(upper, Path::new(path))? else { continue };
-        match fs_err::symlink_metadata(&path) {
-            Ok(metadata) if metadata.is_dir() => image::remove_tree(&path)?,
-            Ok(_) => fs_err::remove_file(&path)?,
-            Err(_) => {}
-        }
-    }
-    for entry in walkdir::WalkDir::new(upper).contents_first(true) {
-        let entry = entry.map_err(std::io::Error::from)?;
-        if entry.file_type().is_dir() {
-            if entry.file_name() == "__pycache__" {
-                image::remove_tree(entry.path())?;
-            }
-        } else if entry.file_name().as_bytes().ends_with(b".pyc") {
-            fs_err::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_link_of_the_install_leads_the_sweep_nowhere() {
-        let folder = tempfile::tempdir().unwrap();
-        let (upper, host) = (folder.path().join("upper"), folder.path().join("host"));
-        let kept = ["tmp/x", ".cache/x", ".git/x", "build/x", "__pycache__/x", "x.pyc"];
-        for path in kept {
-            fs_err::create_dir_all(host.join(path).parent().unwrap()).unwrap();
-            fs_err::write(host.join(path), "").unwrap();
-        }
-        fs_err::create_dir_all(upper.join("usr/__pycache__")).unwrap();
-        fs_err::create_dir_all(upper.join("run/x")).unwrap();
-        for name in ["tmp", "var", "root", "testbed"] {
-            std::os::unix::fs::symlink(&host, upper.join(name)).unwrap();
-        }
-        sweep(&upper).unwrap();
-        for path in kept {
-            assert!(host.join(path).exists(), "{path}");
-        }
-        let mut left: Vec<_> =
-            fs_err::read_dir(&upper).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        left.sort();
-        assert_eq!(left, ["root", "testbed", "usr", "var"]);
-        assert_eq!(fs_err::read_dir(upper.join("usr")).unwrap().count(), 0);
-    }
 }

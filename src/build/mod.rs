@@ -26,6 +26,7 @@ mod registry;
 mod repository;
 mod sdist;
 mod step;
+mod sweep;
 mod union;
 pub mod wheel;
 
@@ -37,5 +38,7 @@ pub use faketime::faketime;
 pub use head::head_commit;
 pub use instance::instance;
 pub use leaks::{Leak, leaks};
+pub use offline::environment;
 pub use patches::{GoldFile, Patches, patches};
 pub use plan::LayerPlan;
+pub use sweep::sweep;

@@ -19,7 +19,9 @@ pub(crate) fn input(source: &Path, name: &str) -> Mount {
     Mount { source: source.to_owned(), target: format!("/run/hallmark/{name}"), writable: false }
 }
 
-fn environment(epoch: i64) -> BTreeMap<String, String> {
+/// Variables under which commands make the same files again: `epoch` is the time that they take for now
+/// (SOURCE_DATE_EPOCH, <https://reproducible-builds.org/specs/source-date-epoch/>).
+pub fn environment(epoch: i64) -> BTreeMap<String, String> {
     [
         ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
         ("HOME", "/root"),

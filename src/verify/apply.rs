@@ -16,12 +16,13 @@ use super::patch::patched_files;
 use super::plan::RunPlan;
 use super::record::{PatchName, PatchRef, RunOutcome};
 use crate::base::{Digest, canon};
+use crate::build;
 use crate::image::{self, Image, Layer, PackRules};
 use crate::runtime::{ExitStatus, Limits, Mount, Network, Root, RunLog, RunSpec, Workbench};
 
 /// Changes when the same inputs would make other layers.
 const APPLY: &str = "verify.apply/1";
-const REBUILD: &str = "verify.rebuild/1";
+const REBUILD: &str = "verify.rebuild/2";
 
 /// Seconds between the image's newest file and a patched one, and between that and a rebuilt one.
 const LATER: i64 = 60;
@@ -227,6 +228,7 @@ fn rebuild(
         .collect();
     let script = format!("umask 022\n{commands}");
     let mut spec = RunSpec::new(["/bin/sh", "-c", &script], output);
+    spec.env.extend(build::environment(epoch));
     spec.env.extend(image.config.env.clone());
     "/testbed".clone_into(&mut spec.working_dir);
     spec.network = Network::Unreachable;
@@ -236,6 +238,7 @@ fn rebuild(
     let layers: Vec<Layer> = image.layers.iter().copied().chain([applied]).collect();
     let log = bench.runtime.run(Root::Layers(&layers), &spec, bench.cancel)?;
     if log.success() {
+        build::sweep(log.upper.as_deref().expect("asked for"))?;
         return commit(bench, log, epoch).map(Ok);
     }
     discard(&log)?;

@@ -141,6 +141,38 @@ fn online_what_is_built_is_built_again_after_the_patch() {
 }
 
 #[test]
+fn online_what_is_built_again_has_the_same_bytes_each_time() {
+    let Some(bench) = Bench::new(&[("lib.py", LIB)]) else { return };
+    let mut spec = spec();
+    // What installers do: compile, look at the work tree, leave temporary files.
+    spec.commands.rebuild = vec![
+        "python3 -m compileall -q lib.py && python3 -c 'import lib, this' > /dev/null".to_owned(),
+        "python3 -c '\n\
+         import os, tempfile, time\n\
+         os.makedirs(\"/root/.cache\", exist_ok=True)\n\
+         for place in \"/root/.cache/x\", \"/run/x\", tempfile.mktemp():\n    \
+         print(time.time_ns(), file=open(place, \"w\"))'"
+            .to_owned(),
+        "git status > /dev/null; echo $SOURCE_DATE_EPOCH > built".to_owned(),
+    ];
+    let run = || bench.run(&spec, Phase::Post, 0, [GOLD, &tests()]);
+    let first = run();
+    assert_eq!(first.outcome, RunOutcome::Completed);
+    let built = bench.store.layer_path(&first.layers[1].diff_id);
+    let mut left = walkdir::WalkDir::new(&built).into_iter().map(|entry| entry.unwrap());
+    assert!(built.join("testbed/built").exists());
+    assert!(left.all(|entry| entry.file_name() != "__pycache__" && entry.file_name() != "x"));
+    for layer in &first.layers {
+        fs_err::remove_dir_all(bench.store.layer_path(&layer.diff_id)).unwrap();
+    }
+    fs_err::remove_dir_all(bench.store.run_path(&first.key)).unwrap();
+    // Source times in compiled files have whole seconds.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let second = run();
+    assert_eq!(second.layers, first.layers);
+}
+
+#[test]
 fn online_runs_that_break_have_their_own_outcome() {
     let Some(bench) = Bench::new(&[("lib.py", LIB)]) else { return };
     let run = |text: &str, change: &dyn Fn(&mut hallmark::spec::Spec)| {
