@@ -22,7 +22,7 @@ use crate::runtime::{ExitStatus, Limits, Mount, Network, Root, RunLog, RunSpec, 
 
 /// Changes when the same inputs would make other layers.
 const APPLY: &str = "verify.apply/1";
-const REBUILD: &str = "verify.rebuild/2";
+pub(crate) const REBUILD: &str = "verify.rebuild/2";
 
 /// Seconds between the image's newest file and a patched one, and between that and a rebuilt one.
 const LATER: i64 = 60;

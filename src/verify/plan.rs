@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Error;
-use super::apply::Patch;
+use super::apply::{Patch, REBUILD};
 use super::conditions::Tools;
 use super::ladder::wall_factor;
 use super::patch::test_files;
@@ -157,6 +157,11 @@ pub fn record_key(record: &RunRecord, rebuild: &[String]) -> Result<Digest, crat
             "repeat": record.repeat,
         }));
     }
+    // What is built again is part of what runs, so how it is built counts, too.
+    let rebuild = match rebuild {
+        [] => serde_json::json!([]),
+        commands => serde_json::json!({ "step": REBUILD, "commands": commands }),
+    };
     canon::digest(&serde_json::json!({
         "step": "verify.run/2",
         "instance": record.instance,
