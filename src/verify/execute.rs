@@ -13,7 +13,7 @@ use super::reading::{REPORT_LIMIT, printed, read_run, too_long};
 use super::record::{LogRef, Phase, RunOutcome, RunRecord};
 use super::records::{load, store_record};
 use crate::base::progress::Task;
-use crate::base::{Digest, HashingReader, Store};
+use crate::base::{Digest, HashingReader, Store, nonce};
 use crate::image::{Image, Layer};
 use crate::results::{
     JUNIT_FILE, NONCE_FILE, Options, Place, REPORT_FILE, REPORT_FOLDER, RUNNER_FOLDER, Report,
@@ -259,11 +259,4 @@ fn log_ref(path: &Path) -> Result<LogRef, Error> {
     std::io::copy(&mut reader, &mut std::io::sink())?;
     let (_, sha256, size) = reader.finish();
     Ok(LogRef { sha256, size })
-}
-
-/// 32 hex digits that nobody can guess.
-fn nonce() -> Result<String, Error> {
-    let mut bytes = [0; 16];
-    fs_err::File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(hex::encode(bytes))
 }

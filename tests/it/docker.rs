@@ -3,6 +3,7 @@
 //! They start daemons of their own (Debian's package docker.io) as root; elsewhere they say that they are skipped.
 
 mod archive;
+mod attach;
 mod engine;
 mod equality;
 mod interrupted;

@@ -7,13 +7,14 @@ use super::super::{EntryOrder, Error, FolderCopy, Network, Root, RunSpec};
 use super::request::{self, Request};
 
 /// The request for a run over `root`; `folders` says of each mount whether it is a folder, `filters` how long each
-/// seccomp program is.
+/// seccomp program is, `mark` how both streams end.
 pub(super) fn request(
     root: Root<'_>,
     spec: &RunSpec,
     folders: &[bool],
     processors: &Processors,
     filters: &[usize],
+    mark: &str,
 ) -> Result<Request, Error> {
     let mounts = spec.mounts.iter().zip(folders).map(|(mount, folder)| request::Mount {
         target: mount.target.clone(),
@@ -45,6 +46,7 @@ pub(super) fn request(
         open_files: open_files(spec.limits.open_files),
         file_size: spec.limits.disk,
         filters: filters.to_vec(),
+        mark: mark.to_owned(),
     })
 }
 

@@ -60,6 +60,7 @@ impl Request {
         to.number(self.open_files.1);
         to.maybe(self.file_size.as_ref(), |to, size| to.number(*size));
         to.list(&self.filters, |to, size| to.number(*size as u64));
+        to.text(&self.mark);
         to.0.into_bytes()
     }
 }
@@ -112,6 +113,7 @@ mod tests {
             open_files: (1, u64::MAX),
             file_size: None,
             filters: vec![8, 16],
+            mark: text("abc"),
         };
         for request in [Request::default(), full] {
             let bytes = request.encode();

@@ -25,6 +25,9 @@ const TICK: Duration = Duration::from_millis(50);
 /// A daemon may take so long to kill a container, and again until it says that nothing is left of it.
 const KILLING: Duration = Duration::from_secs(30);
 
+/// After the container's end, a daemon may take so long for the next output, or to say that there is none.
+const ENDING: Duration = Duration::from_secs(30);
+
 /// A silent daemon is asked this often whether it is alive, and may take so long to say so.
 const PULSE: Duration = Duration::from_secs(15);
 const ANSWER: Duration = Duration::from_secs(30);
@@ -51,8 +54,12 @@ pub(super) struct Follow<'a> {
     stdout: File,
     stderr: File,
     written: u64,
+    /// Bytes of output that are pid 1's.
+    marks: u64,
     disk: Option<DiskWatch>,
     clock: Stopwatch,
+    /// Since the last output, or the container's end.
+    silence: Stopwatch,
 }
 
 impl<'a> Follow<'a> {
@@ -64,10 +71,25 @@ impl<'a> Follow<'a> {
         cancel: &'a Cancel,
         attached: AttachContainerResults,
         disk: Option<DiskWatch>,
+        marks: u64,
     ) -> Result<Self, Error> {
         let (stdout, stderr) = (create(&spec.output, "stdout")?, create(&spec.output, "stderr")?);
-        let (output, written, clock) = (Some(attached.output), 0, Stopwatch::start());
-        Ok(Self { engine, id, spec, cancel, output, stdout, stderr, written, disk, clock })
+        let output = Some(attached.output);
+        let (written, clock, silence) = (0, Stopwatch::start(), Stopwatch::start());
+        Ok(Self {
+            engine,
+            id,
+            spec,
+            cancel,
+            output,
+            stdout,
+            stderr,
+            written,
+            marks,
+            disk,
+            clock,
+            silence,
+        })
     }
 
     /// Waits until nothing of the run is left. On an error the container may still be there.
@@ -99,6 +121,7 @@ impl<'a> Follow<'a> {
                 end = ended.next(), if running => {
                     self.check_end(end)?;
                     running = false;
+                    self.silence = Stopwatch::start();
                     wall.get_or_insert(self.clock.elapsed());
                 }
                 done = maybe(killing.as_mut()) => {
@@ -109,6 +132,13 @@ impl<'a> Follow<'a> {
                 () = sleep(left), if killed.is_none() => {}
             }
             match &killed {
+                None if !running && self.cancel.is_cancelled() => {
+                    killed = Some((Reason::Cancelled, Stopwatch::start()));
+                    break;
+                }
+                None if !running && self.silence.elapsed() > ENDING => {
+                    return Err(self.engine.timed_out("end a run's output", ENDING).into());
+                }
                 None if running => {
                     let Some(reason) = self.reason() else { continue };
                     wall = Some(self.clock.elapsed());
@@ -129,7 +159,7 @@ impl<'a> Follow<'a> {
             killed: killed.map(|(reason, _)| reason),
             wall: wall.unwrap_or_else(|| self.clock.elapsed()),
             disk: self.disk,
-            written: self.written,
+            written: self.written.saturating_sub(self.marks),
         })
     }
 
@@ -152,6 +182,7 @@ impl<'a> Follow<'a> {
             }
         };
         file.write_all(&message).map_err(system("write the output"))?;
+        self.silence = Stopwatch::start();
         self.written += message.len() as u64;
         Ok(())
     }
@@ -174,7 +205,8 @@ impl<'a> Follow<'a> {
 
     fn reason(&mut self) -> Option<Reason> {
         let (limits, disk) = (&self.spec.limits, self.disk.as_mut());
-        Reason::now(self.cancel, limits, &self.clock, self.written, disk)
+        let written = self.written.saturating_sub(self.marks);
+        Reason::now(self.cancel, limits, &self.clock, written, disk)
     }
 }
 

@@ -29,6 +29,8 @@ mod images;
 )]
 mod init;
 #[cfg(target_os = "linux")]
+mod mark;
+#[cfg(target_os = "linux")]
 mod reaper;
 #[cfg(all(not(test), target_os = "linux"))]
 #[path = "init/report.rs"]

@@ -22,6 +22,7 @@ use super::container::{Bind, Container, body};
 use super::engine::{DaemonError, Engine};
 use super::follow::{Follow, Outcome};
 use super::images::Images;
+use super::mark::Mark;
 use super::reaper::{Labels, reap};
 use super::report::Report;
 use crate::base::scratch::Scratch;
@@ -104,6 +105,7 @@ impl Docker {
         root: Root<'_>,
         spec: &RunSpec,
         folder: &RunFolder,
+        mark: &Mark,
     ) -> Result<Vec<Bind>, Error> {
         let path = real(folder.path())?;
         let mut binds = vec![
@@ -132,7 +134,7 @@ impl Docker {
         let unsynced = matches!(root, Root::Directory(_)).then_some(&self.unsynced);
         let filters: Vec<&[u8]> = self.filters.iter().chain(unsynced).map(Vec::as_slice).collect();
         let lengths: Vec<usize> = filters.iter().map(|filter| filter.len()).collect();
-        let request = ask::request(root, spec, &folders, &self.processors, &lengths)?;
+        let request = ask::request(root, spec, &folders, &self.processors, &lengths, mark.word())?;
         fs_err::write(path.join("request"), request.encode())
             .and_then(|()| fs_err::write(path.join("filters"), filters.concat()))
             .map_err(system("write the request"))?;
@@ -161,9 +163,10 @@ impl Docker {
         root: Root<'_>,
         spec: &RunSpec,
         folder: &RunFolder,
+        mark: &Mark,
         cancel: &Cancel,
     ) -> Result<(Container<'_>, Outcome), Error> {
-        let binds = self.prepare(root, spec, folder)?;
+        let binds = self.prepare(root, spec, folder, mark)?;
         let layers = match root {
             Root::Layers(layers) => layers,
             Root::Directory(_) => &[],
@@ -186,9 +189,10 @@ impl Docker {
         let attaching = docker.attach_container(&container.id, Some(attach));
         let attached = self.engine.call("attach to a container", ANSWER, cancel, attaching)?;
         let disk = disk_watch(root, spec, folder);
+        let marks = mark.bytes();
         let starting = docker.start_container(&container.id, None);
         self.engine.call("start a container", CREATION, cancel, starting)?;
-        let follow = Follow::new(&self.engine, &container.id, spec, cancel, attached, disk)?;
+        let follow = Follow::new(&self.engine, &container.id, spec, cancel, attached, disk, marks)?;
         let outcome = follow.wait()?;
         Ok((container, outcome))
     }
@@ -216,7 +220,8 @@ impl Runtime for Docker {
         cancel.check()?;
         check(spec)?;
         let folder = self.session.run().map_err(system("make a scratch folder"))?;
-        let (container, outcome) = self.execute(root, spec, &folder, cancel)?;
+        let mark = Mark::new().map_err(system("name the end of the output"))?;
+        let (container, outcome) = self.execute(root, spec, &folder, &mark, cancel)?;
         if outcome.killed == Some(Reason::Cancelled) {
             return Err(Error::Base(crate::base::Error::Cancelled));
         }
@@ -225,6 +230,13 @@ impl Runtime for Docker {
         let unexplained = report.is_none() && outcome.killed.is_none();
         let oom_killed = self.out_of_memory(&container.id, unexplained)?;
         drop(container);
+        if report.as_ref().is_some_and(|report| report.failed.is_none()) {
+            for name in ["stdout", "stderr"] {
+                if !mark.take(&spec.output.join(name)).map_err(system("read the output"))? {
+                    return Err(self.engine.cut_output().into());
+                }
+            }
+        }
         let mut log = self.log(spec, outcome, report, oom_killed)?;
         if spec.keep_upper && matches!(root, Root::Layers(_)) {
             log.upper = Some(folder.keep_upper().map_err(system("keep the upper dir"))?);

@@ -2,7 +2,7 @@
 //!
 //! The kernel runs each filter for each system call's number when it is installed, and a list of 300
 //! numbers costs it 2 ms (measured); hence the numbers are decided by a binary search of our own, and
-//! seccompiler's list holds the three calls whose arguments matter. For each call the kernel takes
+//! seccompiler's list holds the four calls whose arguments matter. For each call the kernel takes
 //! the stricter answer. Only calls of the native word size exist: a 32-bit program is killed,
 //! where Docker would let it run.
 
@@ -120,7 +120,7 @@ fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
     sock_filter { code: u16::try_from(code).expect("codes are 16 bits"), jt, jf, k }
 }
 
-/// Refuses the arguments that Docker's profile does not allow.
+/// Refuses the arguments that Docker's profile does not allow, and limits on pid 1.
 fn arguments() -> Result<BpfProgram, BackendError> {
     let when = |operator, value| SeccompCondition::new(0, SeccompCmpArgLen::Dword, operator, value);
     let others = PERSONALITIES.map(|value| when(SeccompCmpOp::Ne, value));
@@ -131,6 +131,8 @@ fn arguments() -> Result<BpfProgram, BackendError> {
         (libc::SYS_socket, vec![SeccompRule::new(vec![when(SeccompCmpOp::Eq, VSOCK)?])?]),
         (libc::SYS_personality, vec![others]),
         (libc::SYS_clone, namespaces.into_iter().collect::<Result<Vec<_>, _>>()?),
+        // Docker allows it; but here pid 1 is ours, and reports.
+        (libc::SYS_prlimit64, vec![SeccompRule::new(vec![when(SeccompCmpOp::Eq, 1)?])?]),
     ];
     compile(rules.into(), errno(libc::EPERM))
 }

@@ -129,11 +129,8 @@ fn long_the_stable_part_of_the_corpus_is_the_same() {
     let (half, rest) = all.split_at(all.len() / 2);
     let instances = [("all", &all[..]), ("half", half), ("rest", rest)].map(instance);
     land.settle(&instances, "");
-    let split = Split {
-        project: land.project(),
-        store: land.store(),
-        words: vec!["flaky".to_owned()],
-    };
+    let split =
+        Split { project: land.project(), store: land.store(), words: vec!["flaky".to_owned()] };
     let output = land.call(&["build", "flaky", "--quiet"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     told(split.is_the_same(dockerd));

@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use hallmark::base::{Cancel, Digest, Owner};
-use hallmark::runtime::docker::{DaemonError, remove_run_images};
-use hallmark::runtime::{Error, Root};
+use hallmark::runtime::docker::{DaemonError, Docker, remove_run_images};
+use hallmark::runtime::{Error, Root, Runtime as _};
 
 use rustix::process::Signal;
 
+use super::attach::{Fault, attach_proxy};
 use super::set::engine;
 use crate::runtime::daemon::{docker_runtime, docker_scaffold, docker_scaffold_over};
-use crate::runtime::scaffold::{stderr, stdout};
+use crate::runtime::scaffold::{Scaffold, stderr, stdout};
 use crate::support::Dockerd;
 
 /// The containers that a daemon has, dead or alive.
@@ -151,6 +152,47 @@ fn a_daemon_that_dies_is_an_error_and_no_verdict() {
     assert!(watch.elapsed() < Duration::from_secs(15));
     let again = scaffold.runtime.run(layers, &scaffold.sh("true"), &Cancel::new()).unwrap_err();
     assert!(matches!(again, Error::Daemon(_)), "{again:?}");
+}
+
+/// A runtime behind a proxy with a fault, over the scaffold's store.
+fn faulty(dockerd: &Dockerd, scaffold: &Scaffold, fault: Fault) -> Docker {
+    let socket = scaffold.folder.path().join("p.sock");
+    attach_proxy(&socket, &dockerd.socket(), fault);
+    Docker::new(&scaffold.store, engine(&socket), &Cancel::new()).unwrap()
+}
+
+#[test]
+fn output_that_does_not_come_whole_is_no_output() {
+    let Some(dockerd) = Dockerd::shared() else { return };
+    let scaffold = docker_scaffold_over(dockerd);
+    let runtime = faulty(dockerd, &scaffold, Fault::Cut);
+    let layers = Root::Layers(&scaffold.layers);
+    for script in ["echo first; sleep 1; echo second", "echo one >&2"] {
+        let error = runtime.run(layers, &scaffold.sh(script), &Cancel::new()).unwrap_err();
+        assert!(matches!(error, Error::Daemon(DaemonError::CutOutput { .. })), "{error:?}");
+        assert!(error.hint().unwrap().contains("again"), "{error}");
+    }
+    // What a command itself writes ends nothing.
+    let log = scaffold.run(&scaffold.sh("exec >&- 2>&-; sleep 0.2"));
+    assert!(log.success() && stdout(&log).is_empty(), "{log:?}");
+}
+
+#[test]
+fn output_that_never_ends_holds_up_nobody_who_wants_to_stop() {
+    let Some(dockerd) = Dockerd::shared() else { return };
+    let scaffold = docker_scaffold_over(dockerd);
+    let runtime = faulty(dockerd, &scaffold, Fault::Hold);
+    let (cancel, spec) = (Cancel::new(), scaffold.sh("echo on"));
+    let watch = hallmark::base::clock::Stopwatch::start();
+    let error = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_secs(2));
+            cancel.cancel();
+        });
+        runtime.run(Root::Layers(&scaffold.layers), &spec, &cancel).unwrap_err()
+    });
+    assert!(matches!(error, Error::Base(hallmark::base::Error::Cancelled)), "{error:?}");
+    assert!(watch.elapsed() < Duration::from_secs(5), "{:?}", watch.elapsed());
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub(super) fn the_command_has_dockers_powers_and_no_more(scaffold: &Scaffold) {
 }
 
 pub(super) fn calls_that_change_the_world_are_refused(scaffold: &Scaffold) {
-    let calls: [(&str, i64, &str, i32); 30] = [
+    let calls: [(&str, i64, &str, i32); 31] = [
         ("mount", libc::SYS_mount, "'none', '/tmp', 'tmpfs', 0, 0", libc::EPERM),
         ("umount2", libc::SYS_umount2, "'/proc', 2", libc::EPERM),
         ("pivot_root", libc::SYS_pivot_root, "'/', '/tmp'", libc::EPERM),
@@ -67,6 +67,7 @@ pub(super) fn calls_that_change_the_world_are_refused(scaffold: &Scaffold) {
         ("personality", libc::SYS_personality, "0x0040000", libc::EPERM),
         ("socket AF_VSOCK", libc::SYS_socket, "40, 1, 0", libc::EPERM),
         ("sethostname", libc::SYS_sethostname, "'x', 1", libc::EPERM),
+        ("prlimit of pid 1", libc::SYS_prlimit64, "1, 1, pack('QQ', 0, 0), 0", libc::EPERM),
         ("quotactl", libc::SYS_quotactl, "0, 0, 0, 0", libc::EPERM),
     ];
     let (mut script, mut expected) = (String::new(), String::new());

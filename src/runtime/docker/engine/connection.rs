@@ -127,6 +127,11 @@ impl Engine {
         DaemonError::of_call(&self.shared.endpoint, doing, error)
     }
 
+    /// The end of a run's output is not there.
+    pub(crate) fn cut_output(&self) -> DaemonError {
+        DaemonError::CutOutput { endpoint: self.endpoint().to_string() }
+    }
+
     /// No answer within `limit`.
     pub fn timed_out(&self, doing: &str, limit: Duration) -> DaemonError {
         let endpoint = self.shared.endpoint.clone();

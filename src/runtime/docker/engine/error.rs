@@ -128,6 +128,12 @@ pub enum DaemonError {
         /// The id that the daemon gives; nothing where it has no image of that name.
         actual: Option<String>,
     },
+    /// A run ended, but not everything that it wrote came.
+    #[error("{endpoint}: the daemon did not pass on all of a run's output")]
+    CutOutput {
+        /// Which daemon.
+        endpoint: String,
+    },
     /// Below this room, or the end was asked for.
     #[error(transparent)]
     Base(#[from] crate::base::Error),
@@ -199,6 +205,9 @@ impl DaemonError {
             Self::TooNew { .. } => "update hallmark",
             Self::TimedOut { .. } => {
                 "is the daemon stuck or the disk very busy? `docker info` shows"
+            }
+            Self::CutOutput { .. } => {
+                "give the same command again; if it stays so, see what lies between hallmark and the daemon"
             }
             Self::Lost { .. } => {
                 "see the daemon's log (journalctl -u docker), start it, and give the same command \

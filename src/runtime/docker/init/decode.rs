@@ -61,6 +61,7 @@ impl Request {
             open_files: (from.number()?, from.number()?),
             file_size: from.maybe(Reader::number)?,
             filters: from.list(Reader::number)?,
+            mark: from.text()?,
         };
         from.0.is_empty().then_some(own)
     }

@@ -51,8 +51,10 @@ mod veth_message;
 
 use std::fs;
 use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::Path;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use report::Report;
 use request::{FOLDER, Request};
@@ -131,7 +133,26 @@ fn run() -> Result<Report, Failure> {
     if request.directory {
         root::tidy(&request, &made);
     }
+    for stream in [io::stdout().as_fd(), io::stderr().as_fd()] {
+        write_whole(stream, request.mark.as_bytes()).during("end the output")?;
+    }
     Ok(report)
+}
+
+/// Writes to a pipe that the command may have made one that never waits.
+fn write_whole(stream: BorrowedFd<'_>, mut bytes: &[u8]) -> io::Result<()> {
+    let mut stream = fs::File::from(stream.try_clone_to_owned()?);
+    while !bytes.is_empty() {
+        match stream.write(bytes) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Waits for the command, reaping orphans and draining the black hole meanwhile. If hallmark wants the end, it is brought about.

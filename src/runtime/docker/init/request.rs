@@ -33,6 +33,8 @@ pub(crate) struct Request {
     pub(crate) file_size: Option<u64>,
     /// Bytes of each seccomp program.
     pub(crate) filters: Vec<usize>,
+    /// What pid 1 writes last to both streams, so that the end of what a daemon passes on is known to be theirs.
+    pub(crate) mark: String,
 }
 
 /// What to make of the container's network.

@@ -56,7 +56,10 @@ pub(super) fn send(
             // What was wrong on our side is the cause; a broken pipe is only how the daemon's answer was seen.
             (_, Err(error)) if !is_broken_pipe(&error) => Err(error.into()),
             (Err(error), _) => Err(error.into()),
-            (Ok(()), Err(error)) => Err(error.into()),
+            (Ok(()), Err(_)) => {
+                let cut = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
+                Err(engine.failure(DOING, ClientError::IOError { err: cut }).into())
+            }
         }
     })
 }
