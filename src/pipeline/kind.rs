@@ -152,6 +152,7 @@ fn of_runtime(error: &runtime::Error) -> Kind {
         runtime::Error::Daemon(error) => of_daemon(error),
         runtime::Error::Image(error) => of_image(error),
         runtime::Error::Host { .. } => Kind::Host,
+        runtime::Error::Root { .. } => Kind::Build,
         runtime::Error::Base(error) => of_base(error),
         runtime::Error::System { source, .. } => of_io(source),
         _ => Kind::Internal,

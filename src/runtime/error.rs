@@ -21,6 +21,15 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    /// The image has something else than runs need where they mount.
+    #[error("the image cannot be run: cannot {doing}: {source}")]
+    Root {
+        /// What was being done, a fragment after "cannot".
+        doing: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// The host cannot give what runs need.
     #[error("this host cannot run containers: {reason}")]
     Host {
@@ -54,6 +63,9 @@ impl Error {
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Host { hint, .. } => Some(hint),
+            Self::Root { .. } => Some(
+                "look at what stands there in the image: /proc, /sys, /dev and /etc must be folders, /etc/hosts and its like files, or links to such",
+            ),
             Self::Daemon(error) => error.hint(),
             Self::Image(error) => error.hint(),
             _ => None,
@@ -69,6 +81,19 @@ impl From<DaemonError> for Error {
             error => Self::Daemon(error),
         }
     }
+}
+
+/// What a failed step of the set-up means: those that look for places in the image's own tree fail for what is there.
+#[cfg(target_os = "linux")]
+pub(super) fn of_setup(doing: String, source: io::Error) -> Error {
+    let is_place = doing.ends_with("to mount on") || doing.starts_with("mount /");
+    // EINVAL: a folder is mounted on a file, or a file on a folder.
+    let unfit =
+        [libc::ENOENT, libc::ENOTDIR, libc::EISDIR, libc::EEXIST, libc::ELOOP, libc::EINVAL];
+    if is_place && source.raw_os_error().is_some_and(|number| unfit.contains(&number)) {
+        return Error::Root { doing, source };
+    }
+    Error::System { doing, source }
 }
 
 /// An error of a system call, with what was being done.

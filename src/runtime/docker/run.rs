@@ -11,7 +11,7 @@ use bollard::query_parameters::{
 };
 
 use super::super::check::{check, source};
-use super::super::error::system;
+use super::super::error::{of_setup, system};
 use super::super::shared::{
     DiskWatch, Processors, Reason, RunFolder, Session, exit_status, make_targets, programs, sweep,
     unsynced,
@@ -291,10 +291,7 @@ impl Docker {
                 return Err(Error::Launcher { message: format!("cannot {doing}") });
             }
             Some((errno, doing)) => {
-                return Err(Error::System {
-                    doing,
-                    source: std::io::Error::from_raw_os_error(errno),
-                });
+                return Err(of_setup(doing, std::io::Error::from_raw_os_error(errno)));
             }
             None => {}
         }

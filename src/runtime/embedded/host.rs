@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 
 use super::super::Error;
+use super::super::error::of_setup;
 use super::namespace;
 
 const RAISE: &str = "raise it: `sysctl -w user.max_user_namespaces=15000`";
@@ -88,6 +89,6 @@ pub(super) fn explain(doing: String, errno: i32) -> Error {
         Some(hint) if refused || errno == libc::EINVAL => {
             Error::Host { reason: format!("cannot {doing}: {source}"), hint: hint.to_owned() }
         }
-        _ => Error::System { doing, source },
+        _ => of_setup(doing, source),
     }
 }

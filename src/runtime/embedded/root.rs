@@ -185,27 +185,10 @@ pub(super) fn new_mount(
 
 /// Makes sure that there is something at `path` to mount on, and notes what was made.
 pub(super) fn place(path: &str, folder: bool, made: &mut Vec<String>) -> Result<(), Failure> {
-    if rustix::fs::statat(CWD, path, AtFlags::empty()).is_ok() {
-        return Ok(());
-    }
-    let parts: Vec<_> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let mut here = String::new();
-    for (index, part) in parts.iter().enumerate() {
-        here.push('/');
-        here.push_str(part);
-        let result = if folder || index + 1 < parts.len() {
-            rustix::fs::mkdir(here.as_str(), Mode::from_raw_mode(0o755))
-        } else {
-            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-            rustix::fs::open(here.as_str(), flags, Mode::from_raw_mode(0o644)).map(drop)
-        };
-        match result {
-            Ok(()) => made.push(here.clone()),
-            Err(Errno::EXIST) => {}
-            Err(errno) => return Err(errno).during(format!("make {here} to mount on")),
-        }
-    }
-    Ok(())
+    super::super::shared::place(path, folder, made).map_err(|(here, error)| Failure {
+        doing: format!("make {} to mount on", here.display()),
+        source: error,
+    })
 }
 
 fn dev(request: &Request, devices: Vec<(&str, OwnedFd)>) -> Result<(), Failure> {

@@ -1,6 +1,6 @@
 //! What every run gets and gives.
 
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
 use std::time::Duration;
 
 use hallmark::base::{Cancel, Error as BaseError};
@@ -82,6 +82,45 @@ pub(super) fn no_layer_at_all_is_a_root_too(scaffold: &Scaffold) {
     spec.argv = vec!["/anything".to_owned()];
     let log = scaffold.runtime.run(Root::Layers(&[]), &spec, &Cancel::new()).unwrap();
     assert_eq!(log.status, ExitStatus::Exited(127));
+}
+
+/// A daemon puts files and folders of its own in such places, under its containers' roots.
+#[test]
+fn links_that_lead_nowhere_are_mounted_on() {
+    let Some(scaffold) = scaffold() else { return };
+    let top = scaffold.add_layer("links", |root| {
+        fs_err::create_dir(root.join("etc")).unwrap();
+        symlink("../run/systemd/resolve/stub-resolv.conf", root.join("etc/resolv.conf")).unwrap();
+    });
+    let layers = [scaffold.base(), top];
+    let spec = scaffold.sh("readlink /etc/resolv.conf; cat /etc/resolv.conf; echo; cat /etc/hosts");
+    let log = scaffold.runtime.run(Root::Layers(&layers), &spec, &Cancel::new()).unwrap();
+    let said = stdout(&log);
+    assert!(
+        log.success() && said.starts_with("../run/systemd/resolve/stub-resolv.conf\n"),
+        "{said}"
+    );
+    assert!(said.contains("localhost"), "{said}");
+}
+
+/// Makes the layer of an image.
+type Fill = fn(&std::path::Path);
+
+#[test]
+fn a_root_that_cannot_be_one_is_the_images_fault() {
+    let Some(scaffold) = scaffold() else { return };
+    let fills: [(&str, Fill); 3] = [
+        ("file", |root| fs_err::write(root.join("sys"), "").unwrap()),
+        ("circle", |root| symlink("proc", root.join("proc")).unwrap()),
+        ("folder", |root| fs_err::create_dir_all(root.join("etc/hosts")).unwrap()),
+    ];
+    for (name, fill) in fills {
+        let layers = [scaffold.base(), scaffold.add_layer(name, fill)];
+        let spec = scaffold.sh("true");
+        let error = scaffold.runtime.run(Root::Layers(&layers), &spec, &Cancel::new()).unwrap_err();
+        assert!(matches!(error, Error::Root { .. }), "{name}: {error:?}");
+        assert!(error.hint().is_some());
+    }
 }
 
 pub(super) fn mounts_are_files_or_folders_read_only_unless_said(scaffold: &Scaffold) {

@@ -34,6 +34,9 @@ mod files;
 mod groups;
 mod network;
 mod payload;
+#[path = "../../shared/place.rs"]
+#[expect(clippy::duplicate_mod, reason = "of two programs, which are one in tests alone")]
+mod place;
 #[path = "../../shared/powers.rs"]
 #[expect(clippy::duplicate_mod, reason = "of two programs, which are one in tests alone")]
 mod powers;

@@ -2,8 +2,6 @@
 //! taken from sight.
 
 use std::fs;
-use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use super::request::{FOLDER, Mount, Request};
@@ -88,26 +86,10 @@ fn attach(number: usize, mount: &Mount, made: &mut Vec<String>) -> Result<(), Fa
 
 /// Makes sure that there is something at `path` to mount on, and notes what was made.
 pub(super) fn place(path: &str, folder: bool, made: &mut Vec<String>) -> Result<(), Failure> {
-    if fs::metadata(path).is_ok() {
-        return Ok(());
-    }
-    let parts: Vec<_> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let mut here = String::new();
-    for (index, part) in parts.iter().enumerate() {
-        here.push('/');
-        here.push_str(part);
-        let result = if folder || index + 1 < parts.len() {
-            fs::DirBuilder::new().mode(0o755).create(&here)
-        } else {
-            fs::OpenOptions::new().write(true).create_new(true).mode(0o644).open(&here).map(drop)
-        };
-        match result {
-            Ok(()) => made.push(here.clone()),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error).during(format!("make {here} to mount on")),
-        }
-    }
-    Ok(())
+    super::place::place(path, folder, made).map_err(|(here, error)| Failure {
+        doing: format!("make {} to mount on", here.display()),
+        error,
+    })
 }
 
 /// Removes from a given folder what was made to mount on, unless something came into it.
