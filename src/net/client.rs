@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use super::pypi::Pages;
 use super::registry::{Access, Means, Visit};
 use super::transfer::{Call, Failure, Transport, refusal};
-use super::{Address, Config, Error};
+use super::{Address, Config, Error, Server};
 use crate::base::cancel::until_cancelled;
 use crate::base::{Cancel, Digest};
 
@@ -215,6 +215,7 @@ impl Client {
                 Ok(sink) => return Ok(sink),
                 Err(error) if error.is_final() => return Err(error),
                 Err(error) => {
+                    let error = if opener.visit.is_some() { error.of_registry() } else { error };
                     tracing::debug!(address = %opener.address, %error, "no luck");
                     failures.push(error);
                 }
@@ -342,7 +343,8 @@ impl Client {
 
     pub(super) fn demand_network(&self, name: &str, address: &Address) -> Result<(), Error> {
         if self.shared.config.offline {
-            return Err(Error::Offline { name: name.to_owned(), address: address.clone() });
+            let (name, address) = (name.to_owned(), address.clone());
+            return Err(Error::Offline { name, address, server: Server::Archive });
         }
         Ok(())
     }
@@ -386,15 +388,17 @@ impl Client {
                         down().insert(server);
                     }
                     let address = address.clone();
+                    let server = Server::Archive;
                     return Err(match status {
-                        Some(status) => Error::Status { address, status, tries },
-                        None => Error::Unreachable { address, reason, tries, source },
+                        Some(status) => Error::Status { address, status, tries, server },
+                        None => Error::Unreachable { address, reason, tries, server, source },
                     });
                 }
                 if let (Some(wait), Some(status)) = (wait, status)
                     && wait > patience.longest_retry_after
                 {
-                    return Err(Error::AskedToWait { address: address.clone(), status, wait });
+                    let (address, server) = (address.clone(), Server::Archive);
+                    return Err(Error::AskedToWait { address, status, wait, server });
                 }
                 let wait = wait.unwrap_or_else(|| patience.wait(tries));
                 tracing::debug!(%address, %reason, tries, ?wait, "trying again");

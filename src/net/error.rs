@@ -25,6 +25,14 @@ pub enum Error {
         /// Why.
         reason: String,
     },
+    /// A file of logins for registries cannot be read.
+    #[error("{}: {reason}", path.display())]
+    Logins {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, without any secret.
+        reason: String,
+    },
     /// The HTTP client cannot be made.
     #[error("cannot set up the HTTP client")]
     Setup(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -35,6 +43,8 @@ pub enum Error {
         name: String,
         /// From where.
         address: Address,
+        /// Of what kind that is.
+        server: Server,
     },
     /// No answer, a broken connection or a cut body, as often as it was tried.
     #[error("{address}: {reason}{}", said(*.tries))]
@@ -45,9 +55,17 @@ pub enum Error {
         reason: String,
         /// How often.
         tries: u32,
+        /// Of what kind the server is.
+        server: Server,
         /// The last failure, as the client tells it.
         #[source]
         source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    },
+    /// The answer to a beginning of TLS is none of TLS.
+    #[error("{address}: the server seems to speak plain HTTP, without encryption")]
+    PlainHttp {
+        /// From where.
+        address: Address,
     },
     /// An answer that trying again does not change, or did not.
     #[error("{address}: the server says {status}{}", said(*.tries))]
@@ -58,6 +76,8 @@ pub enum Error {
         status: reqwest::StatusCode,
         /// How often it was tried.
         tries: u32,
+        /// Of what kind the server is.
+        server: Server,
     },
     /// The server asks for a longer wait than is sensible.
     #[error("{address}: the server says {status} and asks to wait {} s", wait.as_secs())]
@@ -68,6 +88,8 @@ pub enum Error {
         status: reqwest::StatusCode,
         /// How long.
         wait: Duration,
+        /// Of what kind the server is.
+        server: Server,
     },
     /// Redirects go round, or on and on.
     #[error("{address}: redirected {count} times, last to {last}")]
@@ -180,6 +202,20 @@ pub enum Error {
     Base(#[from] crate::base::Error),
 }
 
+/// What helps with a registry that does not let us in.
+const LOGIN: &str = "log in with `docker login` (or `podman login`): hallmark reads the same files \
+    (DOCKER_CONFIG, REGISTRY_AUTH_FILE); a repository that is not there is refused by some registries \
+    as well";
+
+/// What kind of server an error speaks of: the way out differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Server {
+    /// A package index, a mirror, or a snapshot of one.
+    Archive,
+    /// A container registry.
+    Registry,
+}
+
 fn said(tries: u32) -> String {
     if tries > 1 { format!(" (tried {tries} times)") } else { String::new() }
 }
@@ -195,6 +231,12 @@ impl Error {
             Self::Certificates { .. } => {
                 "name a file of PEM certificates in SSL_CERT_FILE, or install ca-certificates"
             }
+            Self::Logins { .. } => {
+                "repair the file, or remove it and log in again with `docker login` (or `podman login`)"
+            }
+            Self::Offline { server: Server::Registry, .. } => {
+                "leave out --offline (or unset HALLMARK_OFFLINE)"
+            }
             Self::Offline { .. } => {
                 "unset HALLMARK_OFFLINE, or bring the files along: `hallmark bundle pack` on a host \
                  with a network, `hallmark bundle unpack` here"
@@ -202,10 +244,25 @@ impl Error {
             Self::Unreachable { reason, .. } if reason.contains("certificate") => {
                 "if a proxy of yours signs the connection, name its certificate in SSL_CERT_FILE"
             }
+            Self::PlainHttp { .. } => {
+                "if that is meant: for a registry, `push --plain-http`, or its host and port in \
+                 HALLMARK_REGISTRY_PLAIN_HTTP; for an index or a mirror, http:// in its address"
+            }
+            Self::Unreachable { server: Server::Registry, .. } => {
+                "check the registry's name and port, the network and the proxy (https_proxy, no_proxy); \
+                 mirrors to pull from are set by HALLMARK_REGISTRY_MIRRORS"
+            }
             Self::Unreachable { .. } => {
                 "check the network and the proxy (https_proxy, no_proxy); another mirror or index is \
                  set by HALLMARK_PYPI_INDEX and HALLMARK_DEBIAN_MIRROR"
             }
+            Self::Status { status, server: Server::Registry, .. } => match status.as_u16() {
+                401 | 403 => LOGIN,
+                404 | 410 => "what was asked for is not in this registry (any more)",
+                _ => {
+                    "the registry is in trouble: try again later; what went over does not go again"
+                }
+            },
             Self::Status { status, .. } => match status.as_u16() {
                 401 | 403 | 407 => {
                     "the server wants other credentials: put them in the address, as pip and uv do \
@@ -217,6 +274,9 @@ impl Error {
                 }
                 _ => "the server is in trouble: try again later; what was fetched is kept",
             },
+            Self::AskedToWait { server: Server::Registry, .. } => {
+                "try again after that; what went over does not go again"
+            }
             Self::AskedToWait { .. } => "try again after that; what was fetched is kept",
             Self::Page { .. } => {
                 "is this a package index? PyPI's is set by HALLMARK_PYPI_INDEX, and ends in /simple"
@@ -225,11 +285,7 @@ impl Error {
                 "write `registry.example/repository:tag` or `registry.example/repository@sha256:...`; \
                  repositories are lower-case"
             }
-            Self::Denied { .. } => {
-                "log in with `docker login` (or `podman login`): hallmark reads the same files \
-                 (DOCKER_CONFIG, REGISTRY_AUTH_FILE); a repository that is not there is refused by some \
-                 registries as well"
-            }
+            Self::Denied { .. } => LOGIN,
             Self::Registry { status, .. } if matches!(status.as_u16(), 404 | 410) => {
                 "the repository or what was asked for in it is not there (any more)"
             }
@@ -252,6 +308,18 @@ impl Error {
             _ => return None,
         };
         Some(text.to_owned())
+    }
+
+    /// The same error, of a registry.
+    pub(super) fn of_registry(mut self) -> Self {
+        if let Self::Offline { server, .. }
+        | Self::Unreachable { server, .. }
+        | Self::Status { server, .. }
+        | Self::AskedToWait { server, .. } = &mut self
+        {
+            *server = Server::Registry;
+        }
+        self
     }
 
     /// Whether the server said that it has no such thing.

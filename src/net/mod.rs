@@ -22,5 +22,5 @@ pub use address::Address;
 pub use certificates::Certificates;
 pub use client::{Client, Response};
 pub use config::{Config, Host, Place, Proxy, UvEnvironment};
-pub use error::Error;
+pub use error::{Error, Server};
 pub use patience::Patience;

@@ -14,7 +14,7 @@ use reqwest::{Method, Response, StatusCode};
 use super::address::Credentials;
 use super::body::Payload;
 use super::certificates::base64;
-use super::{Address, Config, Error, Patience, Proxy};
+use super::{Address, Config, Error, Patience, Proxy, Server};
 use crate::base::cancel::until_cancelled;
 use crate::base::clock::Stopwatch;
 use crate::base::{Cancel, clock};
@@ -26,6 +26,9 @@ const MOST_REDIRECTS: usize = 10;
 const POLL: Duration = Duration::from_millis(50);
 
 const USER_AGENT: &str = concat!("hallmark/", env!("CARGO_PKG_VERSION"));
+
+/// rustls's name of what it met where the server speaks plain HTTP.
+const NOT_TLS: &str = "InvalidContentType";
 
 /// Why one try gave nothing.
 pub(super) enum Failure {
@@ -69,12 +72,16 @@ impl Failure {
         let error = error.without_url();
         let reason = deepest(&error);
         let unconnected = error.is_connect();
+        if unconnected && reason.contains(NOT_TLS) {
+            return Self::Final(Error::PlainHttp { address: address.clone() });
+        }
         if unconnected && reason.contains("certificate") {
             // Trying again does not make a certificate valid.
             return Self::Final(Error::Unreachable {
                 address: address.clone(),
                 reason,
                 tries: 1,
+                server: Server::Archive,
                 source: Some(Box::new(error)),
             });
         }
@@ -339,7 +346,8 @@ pub(super) fn refusal(address: &Address, response: &Response) -> Failure {
     let passing = matches!(status.as_u16(), 408 | 425 | 429)
         || status.is_server_error() && !matches!(status.as_u16(), 501 | 505);
     if !passing {
-        return Error::Status { address: address.clone(), status, tries: 1 }.into();
+        let (address, server) = (address.clone(), Server::Archive);
+        return Error::Status { address, status, tries: 1, server }.into();
     }
     let wait = response
         .headers()

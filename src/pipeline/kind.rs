@@ -106,7 +106,9 @@ fn of_net(error: &net::Error) -> Kind {
     match error {
         net::Error::Base(error) => of_base(error).or(Kind::Fetch),
         net::Error::Certificates { .. } => Kind::Host,
-        net::Error::Setting { .. } | net::Error::Reference { .. } => Kind::Input,
+        net::Error::Setting { .. } | net::Error::Logins { .. } | net::Error::Reference { .. } => {
+            Kind::Input
+        }
         _ => Kind::Fetch,
     }
 }

@@ -11,6 +11,7 @@ pub(crate) use crate::image::support::Shop;
 use crate::net::eager;
 
 mod hostile;
+mod knock;
 mod login;
 mod pull;
 mod push;

@@ -88,37 +88,12 @@ impl Access {
         if response.status() != StatusCode::UNAUTHORIZED || !from.same_origin(call.address) {
             return Ok((response, from));
         }
-        let asked = challenge::parse(
-            response
-                .headers()
-                .get_all(header::WWW_AUTHENTICATE)
-                .iter()
-                .filter_map(|value| value.to_str().ok()),
-        );
-        let refused =
-            |reason: &str| Error::Denied { address: from.clone(), reason: reason.to_owned() };
-        let Some(asked) = asked else {
-            return Err(refused("it says 401, and not what it wants").into());
-        };
-        self.challenges
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(home.clone(), asked.clone());
-        let had = call.authorization.take();
-        call.authorization = match &asked {
-            Challenge::Basic => self.password(means, visit, call.address)?,
-            bearer @ Challenge::Bearer { .. } => {
-                self.new_token(means, visit, call.address, bearer).await?
-            }
-        };
-        if call.authorization.is_none() {
-            return Err(refused("it wants a user and a password, and none are known here").into());
+        let (asked, authorization) = self.reply(means, visit, call.address, &response).await?;
+        if asked == Challenge::Basic && call.authorization.as_ref() == Some(&authorization) {
+            let reason = "it does not take the user and the password that are known here";
+            return Err(denied(&from, reason).into());
         }
-        if asked == Challenge::Basic && call.authorization == had {
-            return Err(
-                refused("it does not take the user and the password that are known here").into()
-            );
-        }
+        call.authorization = Some(authorization);
         let (response, from) = means.transport.send(&call, means.cancel).await?;
         if response.status() == StatusCode::UNAUTHORIZED && from.same_origin(call.address) {
             self.forget(&home, visit);
@@ -128,9 +103,41 @@ impl Access {
                 }
                 Challenge::Bearer { .. } => "it does not take the token that its token server gave",
             };
-            return Err(refused(reason).into());
+            return Err(denied(&from, reason).into());
         }
         Ok((response, from))
+    }
+
+    /// What a registry wants that said 401, which is remembered, and what it is told with every request from now on.
+    pub(super) async fn reply(
+        &self,
+        means: &Means<'_>,
+        visit: &Visit<'_>,
+        address: &Address,
+        refusal: &Response,
+    ) -> Result<(Challenge, HeaderValue), Failure> {
+        let asked = challenge::parse(
+            refusal
+                .headers()
+                .get_all(header::WWW_AUTHENTICATE)
+                .iter()
+                .filter_map(|value| value.to_str().ok()),
+        );
+        let Some(asked) = asked else {
+            return Err(denied(address, "it says 401, and not what it wants").into());
+        };
+        self.challenges
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(home(address), asked.clone());
+        let authorization = match &asked {
+            Challenge::Basic => self.password(means, visit, address)?,
+            bearer @ Challenge::Bearer { .. } => {
+                self.new_token(means, visit, address, bearer).await?
+            }
+        };
+        let reason = "it wants a user and a password, and none are known here";
+        Ok((asked, authorization.ok_or_else(|| denied(address, reason))?))
     }
 
     fn challenge(&self, home: &str) -> Option<Challenge> {
@@ -265,6 +272,10 @@ impl Access {
             .insert((home(registry), visit.scopes.to_vec()), token.clone());
         Ok(Some(token))
     }
+}
+
+fn denied(address: &Address, reason: &str) -> Error {
+    Error::Denied { address: address.clone(), reason: reason.to_owned() }
 }
 
 /// The server of an address.

@@ -82,7 +82,7 @@ pub(super) struct Lookup<'a> {
 /// Looks through the files; the first that knows anything decides.
 pub(super) fn find(files: &[PathBuf], lookup: &Lookup<'_>) -> Result<Option<Login>, Error> {
     for path in files {
-        let fail = |reason: String| Error::Setting { from: path.display().to_string(), reason };
+        let fail = |reason: String| Error::Logins { path: path.clone(), reason };
         let text = match fs_err::metadata(path) {
             Err(_) => continue,
             Ok(metadata) if metadata.len() > LARGEST_FILE => {

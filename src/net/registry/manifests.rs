@@ -60,8 +60,7 @@ impl Repository {
     fn document(&self, path: &str, promised: Option<Digest>) -> Result<Option<Document>, Error> {
         let address = self.address(path)?;
         let scopes = self.to_pull();
-        self.client.demand_network("a registry", &address)?;
-        self.client.persist(&address, async || {
+        self.persist(&address, async || {
             let ask = Ask {
                 method: Method::GET,
                 address: &address,
@@ -123,8 +122,7 @@ impl Repository {
         let name = tag.map_or_else(|| document.digest.to_string(), str::to_owned);
         let address = self.address(&format!("manifests/{name}"))?;
         let scopes = self.to_push(None);
-        self.client.demand_network("a registry", &address)?;
-        self.client.persist(&address, async || {
+        self.persist(&address, async || {
             let ask = Ask {
                 method: Method::PUT,
                 address: &address,
@@ -162,7 +160,7 @@ fn told_digest(headers: &HeaderMap) -> Option<Digest> {
     Digest::from_hex(text.trim().strip_prefix("sha256:")?).ok()
 }
 
-fn media_type(headers: &HeaderMap) -> String {
+pub(super) fn media_type(headers: &HeaderMap) -> String {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     value.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_lowercase()
 }

@@ -13,6 +13,7 @@ mod manifests;
 mod reference;
 mod repository;
 mod settings;
+mod support;
 mod upload;
 
 pub(super) use access::{Access, Means, Visit};

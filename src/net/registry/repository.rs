@@ -8,6 +8,7 @@ use super::super::transfer::{Call, Failure};
 use super::super::{Address, Client, Error};
 use super::access::{Visit, objection};
 use super::reference::Reference;
+use super::support::{is_page, no_registry};
 use crate::base::Digest;
 
 /// A repository. Cheap to make; what was learned of its registry is kept by the client.
@@ -58,6 +59,11 @@ impl Repository {
     /// The repository's path.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The address below which the registry's interface lies.
+    pub(super) fn root(&self) -> &Address {
+        &self.root
     }
 
     /// What a token must allow to read.
@@ -114,22 +120,46 @@ impl Repository {
         lines: &[(HeaderName, &str)],
     ) -> Result<Option<HeaderMap>, Error> {
         let scopes = self.to_push(None);
-        self.client.demand_network("a registry", address)?;
-        self.client.persist(address, async || {
-            let ask = Ask {
-                method: Method::HEAD,
+        self.persist(address, async || {
+            let ask = |method| Ask {
+                method,
                 address,
                 headers: headers(lines),
                 body: Payload::None,
                 scopes: &scopes,
             };
-            let answer = self.ask(ask).await?;
-            match answer.0.status() {
-                StatusCode::OK => Ok(Some(answer.0.headers().clone())),
+            let (response, from) = self.ask(ask(Method::HEAD)).await?;
+            match response.status() {
+                StatusCode::OK if is_page(response.headers()) => {
+                    Err(no_registry(&from, "it answers with a page"))
+                }
+                StatusCode::OK => Ok(Some(response.headers().clone())),
                 StatusCode::NOT_FOUND => Ok(None),
-                _ => Err(self.objection(answer).await),
+                status => {
+                    let failure = self.objection((response, from)).await;
+                    if matches!(failure, Failure::Passing { .. }) {
+                        return Err(failure);
+                    }
+                    // This method's answers have no room for the registry's reason.
+                    match self.ask(ask(Method::GET)).await? {
+                        answer if answer.0.status() == status => Err(self.objection(answer).await),
+                        _ => Err(failure),
+                    }
+                }
             }
         })
+    }
+
+    /// Tries as [`Client::persist`] does; what goes wrong is told as a registry's.
+    pub(super) fn persist<T>(
+        &self,
+        address: &Address,
+        attempt: impl AsyncFnMut() -> Result<T, Failure>,
+    ) -> Result<T, Error> {
+        self.client
+            .demand_network("an answer", address)
+            .and_then(|()| self.client.persist(address, attempt))
+            .map_err(Error::of_registry)
     }
 
     /// What an unexpected answer means.

@@ -56,7 +56,6 @@ impl Repository {
         report: &dyn Fn(u64),
     ) -> Result<Uploaded, Error> {
         let begin = self.address("blobs/uploads")?.as_folder();
-        self.client.demand_network("a registry", &begin)?;
         let job = Job {
             repository: self,
             begin,
@@ -73,7 +72,7 @@ impl Repository {
         let mut cut = false;
         loop {
             // Patience is anew whenever the registry has more than ever: a blob of many pieces may meet many cuts.
-            let done = self.client.persist(&job.begin, async || {
+            let done = self.persist(&job.begin, async || {
                 if std::mem::take(&mut cut) {
                     session = job.resume(session.take()).await?;
                 }

@@ -1,6 +1,6 @@
 //! Servers that misbehave: what is tried again, what is not, and what is never taken.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
 use hallmark::base::{self, Cancel, Digest, clock::Stopwatch};
@@ -340,6 +340,27 @@ fn https_is_checked_and_not_left() {
     let error = download(&client, &[format!("{}x.whl", secure.url())]).unwrap_err();
     assert!(matches!(error, Error::Unreachable { tries: 1, .. }), "{error}");
     assert!(error.hint().unwrap().contains("SSL_CERT_FILE"), "{error}");
+}
+
+#[test]
+fn a_server_without_encryption_is_called_one() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("https://{}/x.whl", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+            let _ = stream.read(&mut [0; 1024]);
+        }
+    });
+    let server = Server::start(|_| ok("x/y", body()));
+    let client = Client::new(config_for(&server), &Cancel::new()).unwrap();
+    let error = download(&client, &[address]).unwrap_err();
+    assert!(error.to_string().contains("seems to speak plain HTTP"), "{error}");
+    let hint = error.hint().unwrap();
+    assert!(
+        hint.contains("--plain-http") && hint.contains("HALLMARK_REGISTRY_PLAIN_HTTP"),
+        "{hint}"
+    );
 }
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
