@@ -144,7 +144,10 @@ fn of_registry(error: &image::registry::Error) -> Kind {
         Error::Base(error) => of_base(error),
         Error::Image(error) => of_image(error),
         Error::Net(error) => of_net(error),
-        Error::Duplicate { .. } | Error::NoTag { .. } | Error::Moved { .. } => Kind::Input,
+        Error::Duplicate { .. }
+        | Error::NoTag { .. }
+        | Error::Moved { .. }
+        | Error::Others { .. } => Kind::Input,
         _ => Kind::Fetch,
     }
 }

@@ -24,8 +24,13 @@ pub(super) fn read_index(
         return Err(Error::Document { name: name.to_owned(), problem });
     }
     let own = value.get("mediaType").and_then(serde_json::Value::as_str).unwrap_or(told);
-    let is_index = INDEXES.contains(&own) || value.get("manifests").is_some();
+    let is_index = is_index(own) || value.get("manifests").is_some();
     is_index.then(|| parse(name, bytes)).transpose()
+}
+
+/// Whether a media type is one of indexes.
+pub(super) fn is_index(media_type: &str) -> bool {
+    INDEXES.contains(&media_type)
 }
 
 pub(super) fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, Error> {

@@ -53,6 +53,14 @@ pub enum Error {
         /// Those that there are.
         actual: Vec<String>,
     },
+    /// A name stands for images of other platforms as well, and would no more.
+    #[error("{name} stands for images of other platforms, which would be lost: {}", list(lost))]
+    Others {
+        /// The name.
+        name: String,
+        /// Those platforms.
+        lost: Vec<String>,
+    },
     /// A document that is not of the form that it should be.
     #[error("{name}: {problem}")]
     Document {
@@ -85,6 +93,7 @@ impl Error {
                 ));
             }
             Self::Platform { .. } => "choose an image that was made for this processor",
+            Self::Others { .. } => "keep them with --index, or choose another name",
             Self::Document { .. } => "is this a container image in OCI's or Docker's present form?",
         };
         Some(text.to_owned())

@@ -1,14 +1,19 @@
 //! Images in registries: pushed as sets, so that what they share goes over once; pulled by digest, for one platform.
 
 mod attach;
+mod compress;
 mod document;
 mod error;
 mod index;
 mod pull;
 mod push;
+mod report;
+mod spread;
+mod standing;
 mod workers;
 
 pub use attach::Attachment;
 pub use error::Error;
 pub use pull::{Found, Held, find};
-pub use push::{Outcome, Placed, PushOptions, PushReport, PushedImage, Set, push};
+pub use push::{PushOptions, Set, push};
+pub use report::{Outcome, Placed, PushReport, PushedImage};

@@ -40,7 +40,7 @@ pub fn find(client: &Client, name: &Reference, arch: Arch) -> Result<Found, Erro
     let text = name.to_string();
     if let (Some(expected), Some(tag)) = (name.digest, &name.tag) {
         let own = client.repository(&name.registry, &name.repository)?;
-        let actual = own.tagged(tag)?;
+        let actual = own.tagged(tag)?.and_then(|tagged| tagged.digest);
         if let Some(actual) = actual.filter(|actual| *actual != expected) {
             let name = Reference { digest: None, ..name.clone() }.to_string();
             return Err(Error::Moved { name, expected, actual });

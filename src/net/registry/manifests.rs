@@ -29,12 +29,22 @@ pub struct Document {
     pub media_type: String,
 }
 
+/// A manifest or an index, as far as a registry tells of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tagged {
+    /// Its digest; some registries do not say it.
+    pub digest: Option<Digest>,
+    /// What it is: lower-case, without parameters.
+    pub media_type: String,
+}
+
 impl Repository {
-    /// The digest that a tag stands for, as the registry says it; `None` where there is no such tag.
-    pub fn tagged(&self, tag: &str) -> Result<Option<Digest>, Error> {
+    /// What a tag stands for, as the registry says it without sending it; `None` where there is no such tag.
+    pub fn tagged(&self, tag: &str) -> Result<Option<Tagged>, Error> {
         let address = self.address(&format!("manifests/{tag}"))?;
         let found = self.head(&address, &[(header::ACCEPT, ACCEPT)])?;
-        Ok(found.and_then(|lines| told_digest(&lines)))
+        Ok(found
+            .map(|lines| Tagged { digest: told_digest(&lines), media_type: media_type(&lines) }))
     }
 
     /// What a tag stands for; `None` where there is no such tag.

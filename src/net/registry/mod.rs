@@ -17,7 +17,7 @@ mod support;
 mod upload;
 
 pub(super) use access::{Access, Means, Visit};
-pub use manifests::{Document, referrers_tag};
+pub use manifests::{Document, Tagged, referrers_tag};
 pub use reference::Reference;
 pub use repository::Repository;
 pub use settings::Registries;

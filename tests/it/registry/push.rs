@@ -73,7 +73,9 @@ fn shared_layers_go_over_once_and_a_second_push_is_one_request_an_image() {
 
     let again = push_set(&shop, &set, OPTIONS).unwrap();
     assert!(again.images.iter().all(|image| image.outcome == Outcome::Present));
-    assert_eq!((again.sent, again.mounted, again.present), <(Placed, Placed, Placed)>::default());
+    assert_eq!((again.sent, again.mounted), <(Placed, Placed)>::default());
+    assert_eq!(again.present.blobs, 11);
+    assert_eq!(again.present.bytes, report.sent.bytes + report.mounted.bytes);
     let second = &registry.accesses()[first.len()..];
     assert_eq!((second.len(), writes(second)), (3, 0), "{second:#?}");
 
@@ -84,7 +86,7 @@ fn shared_layers_go_over_once_and_a_second_push_is_one_request_an_image() {
         image(&[images[2].layers[0], layer(&shop, "four", 10)]),
     ];
     let third = push_set(&shop, &named(registry.host(), &newer), OPTIONS).unwrap();
-    assert_eq!((third.sent.blobs, third.mounted.blobs, third.present.blobs), (2, 0, 1));
+    assert_eq!((third.sent.blobs, third.mounted.blobs, third.present.blobs), (2, 0, 9));
 
     for (name, image) in &named(registry.host(), &newer) {
         let digests = manifest(&shop.store, image, OPTIONS.compressor, &Cancel::new()).unwrap();
@@ -105,6 +107,57 @@ fn skopeo(arguments: &[&str], name: &str) -> Option<String> {
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(String::from_utf8(output.stdout).unwrap().trim().to_owned())
+}
+
+#[test]
+fn a_set_that_grows_mounts_what_its_images_have_that_are_there() {
+    let Some(registry) = Registry::start() else { return };
+    let shop = Shop::new();
+    let images = family(&shop);
+    let set = named(registry.host(), &images);
+    push_set(&shop, &set[..1], OPTIONS).unwrap();
+    let report = push_set(&shop, &set, OPTIONS).unwrap();
+    // Of two images their own layer and config; base and env come from the first one, which is there with its four blobs.
+    assert_eq!((report.sent.blobs, report.mounted.blobs, report.present.blobs), (4, 3, 4));
+
+    // In one repository nobody even asks for what the first one has.
+    let tagged = |number| format!("{}/set:{number}", registry.host());
+    let set: Vec<_> = images.iter().enumerate().map(|(n, image)| (tagged(n), image)).collect();
+    push_set(&shop, &set[..1], OPTIONS).unwrap();
+    let before = registry.accesses().len();
+    let report = push_set(&shop, &set[..2], OPTIONS).unwrap();
+    assert_eq!((report.sent.blobs, report.mounted.blobs, report.present.blobs), (2, 0, 4));
+    let after = &registry.accesses()[before..];
+    let looks =
+        after.iter().filter(|access| access.method == "HEAD" && access.target.contains("/blobs/"));
+    assert_eq!(looks.count(), 2, "{after:#?}");
+}
+
+#[test]
+fn an_index_of_other_platforms_is_not_replaced_by_an_image() {
+    let Some(registry) = Registry::start() else { return };
+    let shop = Shop::new();
+    let own = image(&[layer(&shop, "x", 1000)]);
+    let newer = image(&[layer(&shop, "y", 1000)]);
+    let other = match Arch::HOST {
+        Arch::Amd64 => Arch::Arm64,
+        Arch::Arm64 => Arch::Amd64,
+    };
+    let foreign = Image { arch: other, ..own.clone() };
+    let index = PushOptions { index: true, ..OPTIONS };
+    let name = format!("{}/multi:v1", registry.host());
+    push_set(&shop, &[(name.clone(), &own)], index).unwrap();
+    // An index of this platform alone holds nothing that would be missed.
+    push_set(&shop, &[(name.clone(), &newer)], OPTIONS).unwrap();
+    for image in [&own, &foreign] {
+        push_set(&shop, &[(name.clone(), image)], index).unwrap();
+    }
+    let before = registry.accesses();
+    let error = push_set(&shop, &[(name.clone(), &newer)], OPTIONS).unwrap_err();
+    let lost = format!("{name} stands for images of other platforms, which would be lost: linux/");
+    assert_eq!(error.to_string(), format!("{lost}{}", other.oci()));
+    assert!(error.hint().unwrap().contains("--index"));
+    assert_eq!(writes(&registry.accesses()[before.len()..]), 0);
 }
 
 #[test]
@@ -140,7 +193,8 @@ fn an_index_keeps_the_images_of_other_platforms() {
         let report = push_set(&shop, &[(name.clone(), image)], options).unwrap();
         assert_eq!(report.images[0].outcome, Outcome::Present);
         let index = client(Registries::default()).repository(registry.host(), "multi").unwrap();
-        assert_eq!(index.tagged("v1").unwrap(), Some(report.images[0].digest));
+        let tagged = index.tagged("v1").unwrap().unwrap();
+        assert_eq!(tagged.digest, Some(report.images[0].digest));
     }
     let after = registry.accesses();
     assert_eq!(writes(&after[before.len()..]), 0);
@@ -223,6 +277,7 @@ fn progress_is_told_by_blob() {
     for event in recording.events() {
         use hallmark::base::Event;
         match event {
+            Event::Started { stage: "compress", .. } => {}
             Event::Started { task, stage, total, .. } => {
                 blobs += usize::from(stage == "blob");
                 totals.insert(task, (total.unwrap(), 0));
@@ -234,6 +289,37 @@ fn progress_is_told_by_blob() {
     assert_eq!(blobs, 11);
     let whole = totals.values().next().unwrap();
     assert_eq!(whole.0, whole.1, "{totals:?}");
+}
+
+#[test]
+fn the_registry_is_asked_first_and_each_layer_is_compressed_once() {
+    let compressed = |shop: &Shop, host: &str, images: &[Image]| {
+        let recording = Arc::new(Recording::default());
+        let reporter: SharedReporter = Arc::clone(&recording) as SharedReporter;
+        let names = named(host, images);
+        let set: Vec<(Reference, &Image)> =
+            names.iter().map(|(name, image)| (Reference::parse(name).unwrap(), *image)).collect();
+        let set = Set { images: &set, attachment: None };
+        let client = client(Registries::default());
+        let result = push(&shop.store, &client, set, OPTIONS, &reporter, &Cancel::new());
+        let stages = recording.events().into_iter().filter_map(|event| match event {
+            hallmark::base::Event::Started { stage, .. } => Some(stage),
+            _ => None,
+        });
+        (result, stages.filter(|stage| *stage == "compress").count())
+    };
+    let shop = Shop::new();
+    let images = family(&shop);
+    // Nobody listens on the port of a listener that is gone.
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (result, count) = compressed(&shop, &gone.to_string(), &images);
+    assert!(matches!(result, Err(Error::Net(_))) && count == 0, "{count}");
+    let Some(registry) = Registry::start() else { return };
+    for (known, expected) in [(1, 3), (3, 2), (3, 0)] {
+        let (result, count) = compressed(&shop, registry.host(), &images[..known]);
+        result.unwrap();
+        assert_eq!(count, expected);
+    }
 }
 
 #[test]
