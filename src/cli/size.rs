@@ -1,4 +1,4 @@
-//! Sizes as people write them.
+//! Sizes and numbers as people write them.
 
 /// Reads bytes: a number, or one with `K`, `M`, `G` or `T` (powers of 1024).
 pub(crate) fn parse(text: &str) -> Result<u64, String> {
@@ -23,6 +23,11 @@ pub(crate) fn format(bytes: u64) -> String {
     )
 }
 
+/// A number of things: `1 image`, `2 images`.
+pub(crate) fn count(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,5 +41,9 @@ mod tests {
         }
         assert_eq!(format(1_550_000), "1.5 MB");
         assert_eq!(format(12), "12 B");
+        assert_eq!(
+            [0, 1, 2].map(|number| count(number, "image")),
+            ["0 images", "1 image", "2 images"]
+        );
     }
 }

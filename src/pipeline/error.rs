@@ -85,6 +85,20 @@ pub enum Error {
         /// The split.
         split: String,
     },
+    /// A template of names does not say where to push.
+    #[error("{template} names no registry")]
+    NoHost {
+        /// The template.
+        template: String,
+    },
+    /// A manifest is to be attached to images that it does not speak of.
+    #[error("{file} knows nothing of {}", short(unknown))]
+    UnknownImages {
+        /// The manifest.
+        file: String,
+        /// Instances whose images it does not know.
+        unknown: Vec<String>,
+    },
     /// A file was written by a newer hallmark.
     #[error("{} has version {actual}, but this hallmark reads up to {expected}", path.display())]
     NewerFile {
@@ -159,6 +173,16 @@ pub enum Error {
     Report(#[from] crate::report::Error),
 }
 
+/// The first of several names.
+fn short(names: &[String]) -> String {
+    match names.get(..SHOWN) {
+        Some(first) if names.len() > SHOWN => {
+            format!("{} and {} more", first.join(", "), names.len() - SHOWN)
+        }
+        _ => names.join(", "),
+    }
+}
+
 impl Error {
     /// The way out, where there is one.
     pub fn hint(&self) -> Option<String> {
@@ -190,6 +214,14 @@ impl Error {
                 Some("remove it: runs of series that were begun before are then found again".into())
             }
             Self::OtherSplit { .. } => Some("name the split that the manifest is of".into()),
+            Self::NoHost { template } => Some(format!(
+                "write its host first: registry.example/{template}, or docker.io/{} for Docker Hub",
+                if template.contains('/') { template.clone() } else { format!("TEAM/{template}") }
+            )),
+            Self::UnknownImages { .. } => Some(
+                "push with -i what it speaks of, or verify and write it again with `hallmark export`"
+                    .into(),
+            ),
             Self::NothingToResume => Some("begin one: leave out --resume".into()),
             Self::NewerFile { .. } => Some("update hallmark".into()),
             Self::Io(_) | Self::Base(_) | Self::Leak { .. } | Self::Policy(_) => None,

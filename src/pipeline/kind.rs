@@ -56,6 +56,8 @@ impl Error {
             | Self::NothingToResume
             | Self::UnreadableSeries { .. }
             | Self::OtherSplit { .. }
+            | Self::NoHost { .. }
+            | Self::UnknownImages { .. }
             | Self::NoPolicy { .. }
             | Self::Policy(_)
             | Self::NewerFile { .. }

@@ -26,6 +26,7 @@ pub use execute::Goal;
 pub use kind::Kind;
 pub use outcome::{Collected, Done, InstanceVerdict};
 pub use project::Project;
+pub use push::registry_of;
 pub use series::{Sample, Series};
 pub use stages::{Locks, Pipeline};
 pub use swebench::SwebenchRows;

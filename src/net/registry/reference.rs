@@ -50,6 +50,12 @@ impl Reference {
         })
     }
 
+    /// The registry that a name begins with; `None` where it is left out, and Docker Hub's is meant.
+    pub fn host(text: &str) -> Option<&str> {
+        let (first, _) = text.split_once('/')?;
+        (first.contains(['.', ':']) || first == "localhost").then_some(first)
+    }
+
     /// The host that is asked: Docker Hub's name is not that of its server.
     pub(super) fn server(registry: &str) -> String {
         let parsed = oci_spec::distribution::Reference::with_tag(
@@ -101,6 +107,17 @@ mod tests {
             ("library/debian", Some("bookworm"))
         );
         assert_ne!(Reference::server(&hub.registry), hub.registry);
+        for (text, host) in [
+            ("registry.example/a", Some("registry.example")),
+            ("docker.io/team/{id}", Some("docker.io")),
+            ("registry:5000/{id}:v1", Some("registry:5000")),
+            ("localhost/a", Some("localhost")),
+            ("team/{id}", None),
+            ("{id}:v1", None),
+            ("{id}", None),
+        ] {
+            assert_eq!(Reference::host(text), host, "{text}");
+        }
         for bad in [
             "",
             "UPPER/case",

@@ -13,6 +13,7 @@ use hallmark::runtime::Workbench;
 use hallmark::runtime::embedded::Embedded;
 
 use super::context::TestContext;
+use crate::net::server::{Server, ok};
 use crate::registry::client;
 use crate::support::registry::Registry;
 use crate::support::{Full, INSTANCES};
@@ -214,6 +215,34 @@ fn full_a_bare_tag_and_a_tag_that_moved_are_refused_when_locking() {
 }
 
 #[test]
+fn what_cannot_be_pushed_to_is_said_before_any_work() {
+    let context = TestContext::quickstart();
+    for (name, hint) in [
+        ("{id}", "docker.io/TEAM/{id} for Docker Hub"),
+        ("team/{id}:v1", "registry.example/team/{id}:v1, or docker.io/team/{id}:v1 for Docker Hub"),
+    ] {
+        let says = format!("{name} names no registry");
+        context.run(["push", "quickstart", name]).expect(exit::BAD_INPUT, &[&says, hint]);
+    }
+    let answer = context.run(["push", "quickstart", "registry.example/{id}", "--offline"]);
+    answer.expect(exit::FETCH_FAILED, &["hint: leave out --offline (or unset HALLMARK_OFFLINE)"]);
+    assert!(!answer.stderr.contains("bundle"), "{answer}");
+    // Nobody listens on the port of a listener that is gone; a web server listens on the other one.
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let server = Server::start(|_| ok("text/html", "<html>Sign in"));
+    let page = server.authority();
+    for (host, words) in [
+        (gone.to_string(), "hint: check the registry's name and port"),
+        (page, "hint: is this a container registry?"),
+    ] {
+        let answer = context.run(["push", "quickstart", &format!("{host}/{{id}}")]);
+        answer.expect(exit::FETCH_FAILED, &[words]);
+        assert!(!answer.stderr.contains("FAILED") && !answer.stderr.contains("done"), "{answer}");
+    }
+    assert_eq!(server.targets(), ["/v2/"]);
+}
+
+#[test]
 fn full_instances_are_pushed_and_found_there() {
     let Some(full) = Full::get() else { return };
     let Some(registry) = Registry::start_with_password() else { return };
@@ -242,8 +271,51 @@ fn full_instances_are_pushed_and_found_there() {
         assert_eq!(record["value"]["sent"]["blobs"] == 0, outcome == "present", "{record}");
     }
     let before = registry.accesses().len();
+    let answer = context.run(TestContext::both(&["push"]).into_iter().chain([template.as_str()]));
+    answer.expect(
+        exit::OK,
+        &["0 images pushed, 2 were there; of their blobs 0 (0 B) sent, 0 (0 B) mounted"],
+    );
+    assert!(answer.stdout.lines().all(|line| line.ends_with(" present")), "{answer}");
+    // The question whether there is a registry, and one look at each image; nothing is refused for want of a login.
+    assert_eq!(registry.accesses().len() - before, 3);
+    let before = registry.accesses().len();
     context
         .run(TestContext::both(&["push"]).into_iter().chain(["registry.example/all:latest"]))
         .expect(exit::BAD_INPUT, &["alike", "hint: "]);
     assert_eq!(registry.accesses().len(), before);
+}
+
+#[test]
+fn full_a_manifest_is_attached_to_the_images_that_it_speaks_of() {
+    let Some(full) = Full::get() else { return };
+    let Some(registry) = Registry::start() else { return };
+    let context = TestContext::with_store(&full.store());
+    let template = format!("{}/set/{{id_1776}}:v1", registry.host());
+    let one = ["quickstart", "-i", INSTANCES[0]];
+    context
+        .run(["verify"].into_iter().chain(one).chain(["--policy", "quick"]))
+        .expect(exit::OK, &[]);
+    context
+        .run(["export"].into_iter().chain(one).chain(["out", "--policy", "quick"]))
+        .expect(exit::OK, &[]);
+    let path = "out/manifest.json";
+    let attach = ["--manifest", path, template.as_str()];
+    let before = registry.accesses().len();
+    context
+        .run(TestContext::both(&["push"]).into_iter().chain(attach))
+        .expect(exit::BAD_INPUT, &[&format!("{path} knows nothing of {}", INSTANCES[1]), "hint: "]);
+    // A manifest that names the instance and another image of it.
+    let mut other: serde_json::Value = serde_json::from_str(&context.read(path)).unwrap();
+    other["subject"]["instances"][INSTANCES[0]]["image"]["config"] =
+        Digest::of("x").to_string().into();
+    context.write("out/other.json", &other.to_string());
+    let push = || ["push"].into_iter().chain(one);
+    context
+        .run(push().chain(["--manifest", "out/other.json", template.as_str()]))
+        .expect(exit::BAD_INPUT, &[&format!("out/other.json knows nothing of {}", INSTANCES[0])]);
+    assert!(registry.accesses()[before..].iter().all(|access| access.target == "/v2/"));
+    for words in ["attached to 1 image; 0 had it", "attached to 0 images; 1 had it"] {
+        context.run(push().chain(attach)).expect(exit::OK, &[words]);
+    }
 }
