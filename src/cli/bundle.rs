@@ -13,6 +13,9 @@ use crate::pipeline::{self, Goal, Locks};
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Bundle {
     /// Fetch every file that the split's locks and rows name
+    ///
+    /// Layers of images in registries come from the mirrors in HALLMARK_REGISTRY_MIRRORS (`registry=mirror/prefix`, parted by
+    /// commas) first; registries named in HALLMARK_REGISTRY_PLAIN_HTTP (`host:port`) are spoken to by plain HTTP.
     Fetch {
         #[command(flatten)]
         selection: Selection,

@@ -10,6 +10,9 @@ use crate::pipeline::{Goal, Locks};
 ///
 /// Locks that still answer their specs are left alone. Base images are built where a lock is resolved, since apt and
 /// uv run in them.
+///
+/// Images of registries come from the mirrors in HALLMARK_REGISTRY_MIRRORS (`registry=mirror/prefix`, parted by commas) first;
+/// registries named in HALLMARK_REGISTRY_PLAIN_HTTP (`host:port`) are spoken to by plain HTTP.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -4,7 +4,7 @@ use hallmark::cli::exit;
 
 use super::context::{TestContext, snapshot};
 
-const VERBS: [&[&str]; 18] = [
+const VERBS: [&[&str]; 19] = [
     &[],
     &["run"],
     &["lock"],
@@ -19,6 +19,7 @@ const VERBS: [&[&str]; 18] = [
     &["export"],
     &["export", "swebench"],
     &["load"],
+    &["push"],
     &["audit"],
     &["report"],
     &["doctor"],
