@@ -8,7 +8,7 @@ use super::session::{Session, report_failures};
 use super::settings::Settings;
 use super::{exit, size};
 use crate::image::NameTemplate;
-use crate::image::registry::{Attachment, Outcome, PushOptions, PushReport};
+use crate::image::registry::{Attachment, Outcome, Placed, PushOptions, PushReport};
 use crate::manifest::{self, Manifest};
 use crate::pipeline::{self, Goal, Locks};
 
@@ -107,11 +107,14 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
 /// One line of what went over and what did not have to.
 fn totals(report: &PushReport) -> String {
     let pushed = report.images.iter().filter(|image| image.outcome == Outcome::Pushed).count();
-    let present = report.images.len() - pushed;
-    let [sent, mounted, there] = [report.sent, report.mounted, report.present]
-        .map(|placed| format!("{} ({})", placed.blobs, size::format(placed.bytes)));
+    let say =
+        |placed: Placed, what| format!("{} {what} ({})", placed.blobs, size::format(placed.bytes));
     format!(
-        "{} pushed, {present} were there; of their blobs {sent} sent, {mounted} mounted, {there} were there",
-        size::count(pushed, "image"),
+        "{}: {pushed} pushed, {} present; blobs: {}, {}, {}",
+        size::count(report.images.len(), "image"),
+        report.images.len() - pushed,
+        say(report.sent, "sent"),
+        say(report.mounted, "mounted"),
+        say(report.present, "present"),
     )
 }

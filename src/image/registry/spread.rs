@@ -35,6 +35,9 @@ impl Push<'_> {
         report: &mut PushReport,
     ) -> Result<(), Error> {
         let shared = shared(whole, missing, report);
+        if shared.is_empty() {
+            return Ok(());
+        }
         let bytes = shared.iter().map(|blob| blob.size).sum();
         let plural = if shared.len() == 1 { "" } else { "s" };
         let name = format!("{} blob{plural}", shared.len());
@@ -64,7 +67,7 @@ impl Push<'_> {
             }
         }
         all.done_with(format!(
-            "{} sent, {} mounted, {} were there",
+            "{} sent, {} mounted, {} present",
             report.sent.blobs, report.mounted.blobs, report.present.blobs
         ));
         Ok(())

@@ -274,7 +274,7 @@ fn full_instances_are_pushed_and_found_there() {
     let answer = context.run(TestContext::both(&["push"]).into_iter().chain([template.as_str()]));
     answer.expect(
         exit::OK,
-        &["0 images pushed, 2 were there; of their blobs 0 (0 B) sent, 0 (0 B) mounted"],
+        &["2 images: 0 pushed, 2 present; blobs: 0 sent (0 B), 0 mounted (0 B), "],
     );
     assert!(answer.stdout.lines().all(|line| line.ends_with(" present")), "{answer}");
     // The question whether there is a registry, and one look at each image; nothing is refused for want of a login.
