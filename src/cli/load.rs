@@ -9,8 +9,8 @@ use crate::pipeline::{self, Goal, Locks};
 
 /// Send the instance images of a split to a Docker daemon, or to Podman's compatible service
 ///
-/// What is not built is built first. Images go in one stream, without the layers that the daemon has; each
-/// image's id is checked afterwards. A load that was cut goes on where it stopped.
+/// What is not built is built first. Images are streamed, without the layers that the daemon has, in requests of up to 512 MiB; each
+/// image's id is checked afterwards. Of a load that was cut, the images of whole requests are in: the same command sends the others.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -35,12 +35,12 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     }
     settings.printer.record("load", &report);
     settings.printer.note(&format!(
-        "{} of {} images are in {} at {}: {} layers sent ({}), {} were there ({})",
-        report.images.len(),
-        board.len(),
+        "in {} at {}: {} of {}; {} sent ({}), {} there before ({})",
         engine.daemon(),
         engine.endpoint(),
-        report.layers_sent,
+        report.images.len(),
+        size::counted(board.len(), "image"),
+        size::counted(report.layers_sent, "layer"),
         size::format(report.bytes_sent),
         report.layers_there,
         size::format(report.bytes_there),

@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
         let before = report.images.len() - attached;
         settings.printer.note(&format!(
             "the manifest was attached to {}; {before} had it",
-            size::count(attached, "image")
+            size::counted(attached, "image")
         ));
     }
     Ok(exit::OK)
@@ -111,7 +111,7 @@ fn totals(report: &PushReport) -> String {
         |placed: Placed, what| format!("{} {what} ({})", placed.blobs, size::format(placed.bytes));
     format!(
         "{}: {pushed} pushed, {} present; blobs: {}, {}, {}",
-        size::count(report.images.len(), "image"),
+        size::counted(report.images.len(), "image"),
         report.images.len() - pushed,
         say(report.sent, "sent"),
         say(report.mounted, "mounted"),

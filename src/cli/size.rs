@@ -1,4 +1,4 @@
-//! Sizes and numbers as people write them.
+//! Numbers and sizes as people write them.
 
 /// Reads bytes: a number, or one with `K`, `M`, `G` or `T` (powers of 1024).
 pub(crate) fn parse(text: &str) -> Result<u64, String> {
@@ -14,6 +14,11 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
     })
 }
 
+/// A number of things whose plural ends in s: `1 image`, `2 images`.
+pub(crate) fn counted(number: usize, one: &str) -> String {
+    format!("{number} {one}{}", if number == 1 { "" } else { "s" })
+}
+
 /// Writes bytes with a decimal unit.
 pub(crate) fn format(bytes: u64) -> String {
     let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
@@ -21,11 +26,6 @@ pub(crate) fn format(bytes: u64) -> String {
         || format!("{bytes} B"),
         |(unit, name)| format!("{}.{} {name}", bytes / unit, bytes % unit * 10 / unit),
     )
-}
-
-/// A number of things: `1 image`, `2 images`.
-pub(crate) fn count(number: usize, thing: &str) -> String {
-    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
 #[cfg(test)]
@@ -41,9 +41,6 @@ mod tests {
         }
         assert_eq!(format(1_550_000), "1.5 MB");
         assert_eq!(format(12), "12 B");
-        assert_eq!(
-            [0, 1, 2].map(|number| count(number, "image")),
-            ["0 images", "1 image", "2 images"]
-        );
+        assert_eq!([counted(1, "image"), counted(0, "layer")], ["1 image", "0 layers"]);
     }
 }

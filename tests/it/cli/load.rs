@@ -20,7 +20,7 @@ fn a_split_is_loaded_under_the_names_of_the_harness() {
     let host = dockerd.host();
     arguments.extend(["--offline", "--docker-host", &host]);
     let answer = context.run(&arguments);
-    answer.expect(exit::OK, &["2 of 2 images are in Docker", "layers sent"]);
+    answer.expect(exit::OK, &["in Docker ", ": 2 of 2 images; ", " layers sent"]);
     for name in names() {
         let id = dockerd.ask(&["image", "inspect", "--format", "{{.Id}}", &name]);
         assert!(answer.stdout.contains(&format!("{name} {id} loaded\n")), "{answer}");

@@ -173,7 +173,7 @@ fn a_call_has_a_deadline_and_a_daemon_that_dies_is_gone() {
         call.join().unwrap().unwrap_err()
     });
     assert!(matches!(events, DaemonError::Lost { .. }), "{events}");
-    assert!(events.hint().unwrap().contains("goes on where it stopped"));
+    assert!(events.hint().unwrap().contains("does what is left"));
 }
 
 #[test]

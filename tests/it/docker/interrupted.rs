@@ -1,5 +1,7 @@
 //! Loads that end early: nothing half is taken for whole, and the same load goes on afterwards.
 
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use hallmark::base::Cancel;
@@ -8,8 +10,15 @@ use hallmark::runtime::Error;
 use hallmark::runtime::docker::DaemonError;
 
 use super::proxy::proxy;
-use super::set::{Set, engine};
+use super::set::{Set, engine, reporter};
 use crate::support::Dockerd;
+
+/// A daemon over what a killed one left.
+fn start_again(dockerd: &Dockerd) -> Dockerd {
+    // Its containerd died with it; where nobody reaps the dead, the file with its number looks as if it lived.
+    fs_err::remove_dir_all(dockerd.folder().join("exec")).unwrap();
+    Dockerd::start_in(dockerd.folder().to_owned(), &[])
+}
 
 #[test]
 fn a_daemon_that_is_killed_in_the_middle_has_no_half_set() {
@@ -23,15 +32,46 @@ fn a_daemon_that_is_killed_in_the_middle_has_no_half_set() {
     let report = set.load(&engine(&socket));
     let failure = report.failure.unwrap();
     assert!(matches!(failure, Error::Daemon(DaemonError::Lost { .. })), "{failure:?}");
-    assert!(failure.hint().unwrap().contains("goes on where it stopped"));
+    assert!(failure.hint().unwrap().contains("does what is left"));
     assert!(report.images.is_empty());
 
-    // Its containerd died with it; where nobody reaps the dead, the file with its number looks as if it lived.
-    fs_err::remove_dir_all(dockerd.folder().join("exec")).unwrap();
-    let again = Dockerd::start_in(dockerd.folder().to_owned(), &[]);
+    let again = start_again(&dockerd);
     assert_eq!(again.ask(&["images", "-q"]), "");
     let report = set.load(&engine(&again.socket()));
     assert!(report.failure.is_none() && report.images.len() == 2, "{:?}", report.failure);
+}
+
+#[test]
+fn what_whole_requests_brought_stays_and_the_rest_is_sent_by_the_same_load() {
+    let Some(dockerd) = Dockerd::start(&[]) else { return };
+    // The first request has the shared layer and one image's own, the next two have two images each.
+    let (set, most) = (Set::new(650, 5, 4 << 20, 4 << 20), 9 << 20);
+    let socket = set.path().join("p.sock");
+    let pid = rustix::process::Pid::from_raw(dockerd.pid()).unwrap();
+    let requests = AtomicUsize::new(0);
+    proxy(&socket, &dockerd.socket(), 6 << 20, move || {
+        if requests.fetch_add(1, Ordering::Relaxed) == 1 {
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        }
+    });
+    let load = |socket: &Path| {
+        let (named, cancel) = (set.named(), Cancel::new());
+        engine(socket).load_in_requests(&named, most, &set.store, &reporter(), &cancel)
+    };
+    let report = load(&socket);
+    let failure = report.failure.unwrap();
+    assert!(matches!(failure, Error::Daemon(DaemonError::Lost { .. })), "{failure:?}");
+    let [image] = &report.images[..] else { panic!("{:?}", report.images) };
+    assert_eq!((&image.name, image.was_there), (&set.images[0].0, false));
+
+    let again = start_again(&dockerd);
+    assert_eq!(again.ask(&["images", "-q"]).lines().count(), 1);
+    let report = load(&again.socket());
+    assert!(report.failure.is_none(), "{:?}", report.failure);
+    let were_there: Vec<bool> = report.images.iter().map(|image| image.was_there).collect();
+    assert_eq!(were_there, [true, false, false, false, false]);
+    assert_eq!((report.layers_sent, report.layers_there), (4, 2));
+    assert!((16 << 20..17 << 20).contains(&report.bytes_sent), "{report:?}");
 }
 
 #[test]

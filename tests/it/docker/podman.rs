@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
-use hallmark::base::Cancel;
 use hallmark::base::clock::Stopwatch;
+use hallmark::base::progress::{Event, Recording};
+use hallmark::base::{Cancel, SharedReporter};
 use hallmark::runtime::docker::{Endpoint, Engine, Product};
 
 use super::set::Set;
@@ -82,4 +84,14 @@ fn podman_takes_a_set_with_all_of_its_layers() {
     assert_eq!(report.images[1].id, set.id(1));
     // The shared layer was sent again.
     assert!(report.bytes_sent > 1 << 20, "{}", report.bytes_sent);
+
+    // So it is in each of several requests, and none is refused for lack of it.
+    let set = Set::new(1550, 2, 1 << 20, 1 << 16);
+    let events = Arc::new(Recording::default());
+    let reporter: SharedReporter = events.clone();
+    let report = engine.load_in_requests(&set.named(), 1, &set.store, &reporter, &Cancel::new());
+    assert!(report.failure.is_none(), "{:?}", report.failure);
+    assert!(report.bytes_sent > 2 << 20, "{}", report.bytes_sent);
+    let again = |event: &Event| matches!(event, Event::Warned { message, .. } if message.contains("all are sent"));
+    assert!(!events.events().iter().any(again));
 }

@@ -6,7 +6,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Puts `socket` in front of `daemon`. `act` is called once for each load, after `after` bytes of it were passed on.
+/// Puts `socket` in front of `daemon`. `act` is called once for each request of a load, after `after` bytes of it were passed on.
 pub(super) fn proxy(
     socket: &Path,
     daemon: &Path,

@@ -211,11 +211,11 @@ impl DaemonError {
             }
             Self::Lost { .. } => {
                 "see the daemon's log (journalctl -u docker), start it, and give the same command \
-                 again: it goes on where it stopped"
+                 again: it does what is left"
             }
             Self::DiskFull { .. } => {
                 "free some space (docker system prune), or give the daemon another data root; the same \
-                 command then goes on where it stopped"
+                 command then does what is left"
             }
             Self::OtherImage { .. } => {
                 "is something else tagging images in this daemon? Otherwise report it: the image must not \

@@ -1,4 +1,4 @@
-//! Images sent into a daemon: in one stream, without the layers that it has.
+//! Images sent into a daemon: as streams, without the layers that it has.
 
 mod body;
 mod held;

@@ -10,9 +10,9 @@ use crate::base::{Cancel, Digest, SharedReporter, Store};
 use crate::image::{Compressor, Image, Layer, NamedImage, Tarball, config_digest, manifest};
 use crate::runtime::Error;
 
-/// Bytes of layers in one request. A daemon keeps a copy of what comes until it has unpacked all of it, and nothing of a
-/// request that is cut: this bounds both. A set that shares its layers well fits in one.
-const MOST_AT_ONCE: u64 = 4 << 30;
+/// Bytes of layers in one request, if it has several images. A daemon keeps a copy of what comes until it has unpacked all of it, and
+/// nothing of a request that is cut: this bounds both.
+const MOST_AT_ONCE: u64 = 512 << 20;
 
 /// An image that is in the daemon under its name.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -51,6 +51,8 @@ struct Load<'a> {
     store: &'a Store,
     reporter: &'a SharedReporter,
     cancel: &'a Cancel,
+    /// Bytes of layers in one request.
+    most: u64,
     /// Layers that the daemon has.
     held: Chains,
     /// Layers that it was sent, by diff ID.
@@ -60,8 +62,9 @@ struct Load<'a> {
 
 impl Engine {
     /// Brings images into the daemon under their names. Nothing is written to disk on this side, and layers that the daemon
-    /// has are not sent. What is there under the same name with the same id is left as it is, so that a load that
-    /// was cut goes on where it stopped. Podman, and Docker with containerd's image store, are sent all layers.
+    /// has are not sent. What is there under the same name with the same id is left as it is, so that after a load that
+    /// was cut only the images of requests that were not whole are sent again. Podman, and Docker with containerd's image store, are
+    /// sent all layers.
     ///
     /// An image is reported as in only when the daemon gave its id back.
     pub fn load(
@@ -71,11 +74,24 @@ impl Engine {
         reporter: &SharedReporter,
         cancel: &Cancel,
     ) -> LoadReport {
+        self.load_in_requests(images, MOST_AT_ONCE, store, reporter, cancel)
+    }
+
+    /// The same in requests of so many bytes of layers, or of one image each where that has more.
+    pub fn load_in_requests(
+        &self,
+        images: &[NamedImage<'_>],
+        most: u64,
+        store: &Store,
+        reporter: &SharedReporter,
+        cancel: &Cancel,
+    ) -> LoadReport {
         let mut load = Load {
             engine: self,
             store,
             reporter,
             cancel,
+            most,
             held: Chains::new(),
             sent: BTreeSet::new(),
             report: LoadReport::default(),
@@ -131,7 +147,7 @@ impl Load<'_> {
                 .filter(|(chain, layer)| !known.contains(chain) && !layers.contains(&layer.diff_id))
                 .collect();
             let more: u64 = missing.iter().map(|(_, layer)| layer.size).sum();
-            if index > 0 && bytes + more > MOST_AT_ONCE {
+            if index > 0 && bytes + more > self.most {
                 return (index, layers);
             }
             bytes += more;
@@ -182,7 +198,9 @@ impl Load<'_> {
                     actual: id_of(self.engine, image.name, self.cancel)?,
                 }));
             };
-            self.held.extend(chains_of(image.image));
+            if self.engine.takes_parts() {
+                self.held.extend(chains_of(image.image));
+            }
             self.note(image, id, false);
         }
         Ok(())
