@@ -168,7 +168,9 @@ fn of_runtime(error: &runtime::Error) -> Kind {
 
 fn of_daemon(error: &DaemonError) -> Kind {
     match error {
-        DaemonError::Address { .. } => Kind::Input,
+        DaemonError::Address { .. }
+        | DaemonError::NoContext { .. }
+        | DaemonError::Encrypted { .. } => Kind::Input,
         DaemonError::Base(error) => of_base(error),
         _ => Kind::Daemon,
     }

@@ -50,13 +50,20 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// [`DaemonError::Address`] where what is named cannot be used: then no other daemon is taken instead.
+    /// [`DaemonError::Address`], [`DaemonError::NoContext`] and [`DaemonError::Encrypted`] where what is named cannot be used: then
+    /// no other daemon is taken instead.
     pub fn candidates(
         named: Option<&str>,
         environment: &BTreeMap<String, String>,
     ) -> Result<Vec<Self>, DaemonError> {
         if let Some(address) = named.filter(|address| !address.is_empty()) {
-            return Ok(vec![Self::parse(address, "--docker-host or DOCKER_HOST")?]);
+            let endpoint = Self::parse(address, "--docker-host or DOCKER_HOST")?;
+            let verify =
+                environment.get("DOCKER_TLS_VERIFY").is_some_and(|value| !value.is_empty());
+            if verify && matches!(endpoint, Self::Tcp(_)) {
+                return Err(DaemonError::Encrypted { endpoint: endpoint.to_string() });
+            }
+            return Ok(vec![endpoint]);
         }
         if let Some((address, from)) = context::chosen(environment)? {
             return Ok(vec![Self::parse(&address, &from)?]);
@@ -119,6 +126,19 @@ mod tests {
             "unix:///run/podman/podman.sock",
         ];
         assert_eq!(all(None), usual);
+
+        for (address, value, refused) in [
+            ("tcp://h:2376", "1", true),
+            ("tcp://h:2375", "", false),
+            ("unix:///d.sock", "1", false),
+        ] {
+            let environment = [("DOCKER_TLS_VERIFY".to_owned(), value.to_owned())].into();
+            let candidates = Endpoint::candidates(Some(address), &environment);
+            assert_eq!(candidates.is_err(), refused, "{address} {value}");
+            if let Err(error) = candidates {
+                assert!(error.hint().unwrap().contains("ssh -NL"), "{error}");
+            }
+        }
         assert_eq!(all(Some("")), usual);
     }
 }

@@ -8,6 +8,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -45,9 +46,10 @@ pub(super) fn chosen(
         (None, Some(home)) => Path::new(home).join(".docker"),
         (None, None) => return Ok(None),
     };
-    let name = match set("DOCKER_CONTEXT") {
-        Some(name) => name.clone(),
-        None => current(&folder.join("config.json")),
+    let config = folder.join("config.json");
+    let (name, place) = match set("DOCKER_CONTEXT") {
+        Some(name) => (name.clone(), "DOCKER_CONTEXT".to_owned()),
+        None => (current(&config), config.display().to_string()),
     };
     if name.is_empty() || name == "default" {
         return Ok(None);
@@ -60,7 +62,10 @@ pub(super) fn chosen(
         address: file.display().to_string(),
         reason,
     };
-    let bytes = fs_err::read(&file).map_err(|error| fail(error.kind().to_string()))?;
+    let bytes = fs_err::read(&file).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => DaemonError::NoContext { name: name.clone(), from: place },
+        kind => fail(kind.to_string()),
+    })?;
     let meta: Meta = serde_json::from_slice(&bytes).map_err(|error| fail(error.to_string()))?;
     let place = meta.endpoints.get("docker").filter(|place| !place.host.is_empty());
     let place = place.ok_or_else(|| fail("it names no daemon".to_owned()))?;
@@ -96,8 +101,14 @@ mod tests {
             fs_err::write(path, text).unwrap();
         };
         write("config.json", r#"{"auths":{},"currentContext":"colima"}"#);
-        let error = chosen(&environment).unwrap_err().to_string();
-        assert!(error.contains("Docker's context `colima`"), "{error}");
+        let error = chosen(&environment).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("no context `colima`") && text.contains("config.json"), "{text}");
+        assert!(error.hint().unwrap().contains("docker context ls"), "{error}");
+        environment.insert("DOCKER_CONTEXT".to_owned(), "other".to_owned());
+        let text = chosen(&environment).unwrap_err().to_string();
+        assert!(text.contains("no context `other`") && text.contains("DOCKER_CONTEXT"), "{text}");
+        environment.remove("DOCKER_CONTEXT");
 
         let meta = format!("contexts/meta/{}/meta.json", Digest::of("colima").hex());
         write(&meta, r#"{"Name":"colima","Endpoints":{"docker":{"Host":"unix:///c.sock"}}}"#);

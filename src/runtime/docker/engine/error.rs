@@ -23,6 +23,20 @@ pub enum DaemonError {
         /// What is wrong.
         reason: String,
     },
+    /// Docker has no context of the name that is chosen.
+    #[error("{from}: Docker has no context `{name}`")]
+    NoContext {
+        /// The name.
+        name: String,
+        /// The variable or file that chooses it.
+        from: String,
+    },
+    /// The host wants a daemon's connection to be encrypted.
+    #[error("{endpoint}: DOCKER_TLS_VERIFY is set, but hallmark speaks no TLS to daemons")]
+    Encrypted {
+        /// Which daemon.
+        endpoint: String,
+    },
     /// Nothing answers in any place where a daemon may be.
     #[error("no Docker daemon answers: {}", looked.join("; "))]
     NoDaemon {
@@ -191,6 +205,11 @@ impl DaemonError {
             Self::Address { .. } => {
                 "an address is unix:///path/of/socket or tcp://host:port; a daemon on another machine \
                  can be had through a tunnel: ssh -NL /tmp/docker.sock:/var/run/docker.sock HOST"
+            }
+            Self::NoContext { .. } => "`docker context ls` shows those that there are",
+            Self::Encrypted { .. } => {
+                "go through a tunnel: ssh -NL /tmp/docker.sock:/var/run/docker.sock HOST, and \
+                 --docker-host unix:///tmp/docker.sock"
             }
             Self::NoDaemon { .. } => {
                 "start one (systemctl start docker, or podman system service), or name its socket \
