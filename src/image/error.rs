@@ -189,9 +189,10 @@ impl Error {
             Self::Tree { problem: Problem::ReservedName, .. } => Some("rename the file"),
             Self::MissingLayer { .. } => Some("build the image again, or load it"),
             Self::Name { .. } => Some("write `--` where a name has `__`"),
-            Self::Template { .. } => {
-                Some("write a name with {id} or {id_1776} in it, and {arch} where wanted")
-            }
+            Self::Template { .. } => Some(
+                "write a name in lower case with {id} or {id_1776} in it, and {arch} where wanted",
+            ),
+            Self::NotALayout { .. } => Some("name another folder, or empty this one"),
             Self::Reference { .. } => Some(
                 "names have lower-case letters and digits, parted by `.`, `_`, `__` or dashes, and `/`",
             ),

@@ -63,6 +63,10 @@ impl NameTemplate {
             |problem: &str| Error::Reference { name: name.clone(), problem: problem.to_owned() };
         let reference =
             Reference::try_from(name.as_str()).map_err(|error| fault(&error.to_string()))?;
+        // The crate lets it pass; daemons and registries do not.
+        if reference.repository().bytes().any(|byte| byte.is_ascii_uppercase()) {
+            return Err(fault("only its tag may have upper case"));
+        }
         if reference.digest().is_some() {
             return Err(fault("a digest is not a name to give"));
         }
@@ -117,6 +121,7 @@ mod tests {
             "registry.example:5000/a/owner__name-1:x86_64"
         );
         assert_eq!(name("registry.example:5000/{id}", "a-1"), "registry.example:5000/a-1:latest");
+        assert_eq!(name("a/{id}:V1", "a-1"), "a/a-1:V1");
         let arm = NameTemplate::parse(NameTemplate::LOCAL).unwrap().name("a-1", Arch::Arm64);
         assert_eq!(arm.unwrap(), "sweb.eval.arm64.a-1:latest");
     }
@@ -129,6 +134,8 @@ mod tests {
             ("{name}:latest", "{name}"),
             ("{id", "invalid reference"),
             ("A/{id}/:x", "invalid reference"),
+            ("X/{id}", "upper case"),
+            ("registry.example/Team/{id_1776}:v1", "upper case"),
             ("two words/{id}", "invalid reference"),
             ("{id}@sha256:aa", "invalid"),
             ("", "at least one component"),
