@@ -1,4 +1,4 @@
-//! `hallmark export SPLIT FILE.tar`: instance images as one file.
+//! What `hallmark export` writes images as, and one of the two: instance images as one file.
 
 use std::path::Path;
 
@@ -7,7 +7,10 @@ use super::session::{Session, report_failures};
 use super::settings::Settings;
 use super::{exit, size};
 use crate::image::{Compressor, NameTemplate};
-use crate::pipeline::{self, Goal, Locks};
+use crate::pipeline::{Error, ExportedImage, Goal, Locks};
+
+/// How a name ends that promises a tar file inside of something else.
+const COMPRESSED: [&str; 5] = [".tgz", ".tar.gz", ".tar.zst", ".tar.xz", ".tar.bz2"];
 
 /// What is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -32,7 +35,7 @@ impl Compress {
     }
 }
 
-/// Options of an archive.
+/// What to write, and how.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// Write a folder with an OCI layout of all images, or one file with the instance images, which `docker load` and OCI
@@ -40,21 +43,40 @@ pub(crate) struct Options {
     #[arg(long, value_enum)]
     format: Option<Format>,
     /// What images are called in an archive: `{id}`, `{id_1776}` (`_1776_` for `__`) and `{arch}` are replaced
-    #[arg(long, value_name = "TEMPLATE", default_value = NameTemplate::LOCAL)]
-    name: String,
-    /// How layers of an archive are compressed; zstd is smaller and faster, but needs Docker 23, Podman 4 or containerd 1.5 to be
-    /// read
-    #[arg(long, value_enum, default_value_t = Compress::Gzip)]
-    compress: Compress,
+    /// [default: sweb.eval.{arch}.{id}:latest]
+    #[arg(long, value_name = "TEMPLATE")]
+    name: Option<String>,
+    /// How layers are compressed: gzip is read by everything; zstd is smaller and faster, but needs Docker 23, Podman 4 or
+    /// containerd 1.5, and umoci does not read it [default: gzip in an archive, zstd in a layout]
+    #[arg(long, value_enum)]
+    compress: Option<Compress>,
 }
 
 impl Options {
     /// Whether an archive is to be written.
-    pub(crate) fn is_archive(&self, output: &Path) -> bool {
-        match self.format {
-            Some(format) => format == Format::Archive,
-            None => output.extension().is_some_and(|extension| extension == "tar"),
+    pub(crate) fn is_archive(&self, output: &Path) -> Result<bool, Error> {
+        if self.format == Some(Format::Layout) {
+            return Ok(false);
         }
+        let name = output.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        if COMPRESSED.iter().any(|end| name.ends_with(end)) {
+            return Err(Error::CompressedName { path: output.to_owned() });
+        }
+        let is_tar = output.extension().is_some_and(|extension| extension == "tar");
+        Ok(self.format == Some(Format::Archive) || is_tar)
+    }
+
+    /// The compressor of a layout.
+    pub(crate) fn of_layout(&self) -> Result<Compressor, Error> {
+        if self.name.is_some() {
+            return Err(Error::NoEffect {
+                option: "--name",
+                why: "the names in a layout are fixed: instance/ID, env/SPEC, base/BASE",
+                instead: "leave it out; images get names of your choice in an archive (OUTPUT is a file *.tar), by \
+                          `hallmark load` and by `hallmark push`",
+            });
+        }
+        Ok(self.compress.map_or_else(Compressor::default, Compress::compressor))
     }
 
     /// Builds what is not built, and writes the archive.
@@ -64,20 +86,30 @@ impl Options {
         output: &Path,
         settings: &Settings,
     ) -> anyhow::Result<u8> {
-        let template = NameTemplate::parse(&self.name).map_err(pipeline::Error::from)?;
-        let compressor = self.compress.compressor();
+        let template = self.name.as_deref().unwrap_or(NameTemplate::LOCAL);
+        let template = NameTemplate::parse(template).map_err(Error::from)?;
+        let compressor = self.compress.unwrap_or(Compress::Gzip).compressor();
+        let file = settings.output_file(output)?;
         let session = Session::open(settings)?;
         let board = session.board(selection)?;
         let pipeline = session.pipeline(Locks::Demand);
         report_failures(settings, pipeline.execute(&board, Goal::Build))?;
-        let file = settings.working_dir().join(output);
         let (images, bytes) = pipeline.export_archive(&board, &file, &template, compressor)?;
+        print(settings, &images);
         settings.printer.record("export", &serde_json::json!({ "images": images, "bytes": bytes }));
-        settings.printer.line(&format!(
-            "{images} images in {} ({})",
+        settings.printer.note(&format!(
+            "{} in {} ({})",
+            size::counted(images.len(), "image"),
             output.display(),
             size::format(bytes)
         ));
         Ok(exit::OK)
+    }
+}
+
+/// One line an image: name and id.
+pub(crate) fn print(settings: &Settings, images: &[ExportedImage]) {
+    for image in images {
+        settings.printer.line(&format!("{} {}", image.name, image.id));
     }
 }

@@ -47,16 +47,17 @@ pub(crate) fn run(command: &Bundle, settings: &Settings) -> anyhow::Result<u8> {
             fetched(settings, selection)?;
         }
         Bundle::Pack { selection, output } => {
+            let path = settings.output_file(output)?;
             let (session, files) = fetched(settings, selection)?;
             let Settings { reporter, cancel, .. } = settings;
-            bundle::pack(&session.store, &files, output, reporter, cancel)
+            bundle::pack(&session.store, &files, &path, reporter, cancel)
                 .map_err(pipeline::Error::from)?;
             settings.printer.line(&format!("{} files in {}", files.len(), output.display()));
         }
         Bundle::Unpack { input } => {
             let path = settings.input_file(input)?;
             let store = settings.open_store()?;
-            let _in_use = store.lock_shared(&settings.cancel)?;
+            let _in_use = store.lock_shared(&settings.cancel).map_err(pipeline::Error::from)?;
             let Settings { reporter, cancel, .. } = settings;
             let report =
                 bundle::unpack(&store, &path, reporter, cancel).map_err(pipeline::Error::from)?;

@@ -35,7 +35,8 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
         settings.printer.line(collected.rows.trim_end());
     } else {
         let path = session.project.split_path(&args.selection.split);
-        crate::base::files::write_atomic(&path, collected.rows.as_bytes())?;
+        crate::base::files::write_atomic(&path, collected.rows.as_bytes())
+            .map_err(crate::pipeline::Error::from)?;
         settings.printer.note(&format!("wrote {}", path.display()));
     }
     Ok(if collected.refused == 0 { exit::OK } else { exit::CHECK_FAILED })

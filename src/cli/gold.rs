@@ -24,6 +24,15 @@ pub(crate) struct Plan {
 }
 
 impl Gold {
+    /// One of these options that was given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        match (&self.policy, self.runs) {
+            (Some(_), _) => Some("--policy"),
+            (None, Some(_)) => Some("--runs"),
+            (None, None) => None,
+        }
+    }
+
     /// Reads the policy.
     pub(crate) fn plan(&self, project: &Project, split: &str) -> anyhow::Result<Plan> {
         let policy = project.policy(self.policy.as_deref(), split)?;

@@ -27,6 +27,7 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     let bytes = fs_err::read(&path).map_err(pipeline::Error::from)?;
     let manifest =
         manifest::parse(&path.display().to_string(), &bytes).map_err(pipeline::Error::from)?;
+    let output = args.output.as_ref().map(|path| settings.output_file(path)).transpose()?;
     let store = settings.open_store()?;
     let _in_use = store.lock_shared(&settings.cancel).map_err(pipeline::Error::from)?;
     let gathering = report::Gathering {
@@ -36,13 +37,13 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
         cancel: &settings.cancel,
     };
     let input = report::gather(gathering, &manifest).map_err(pipeline::Error::from)?;
-    let output = args
+    let shown = args
         .output
         .clone()
         .unwrap_or_else(|| PathBuf::from(format!("{}.report.html", file_name(&input.split))));
+    let output = output.map_or_else(|| settings.output_file(&shown), Ok)?;
     let page = report::html(&input);
-    write_atomic(&settings.working_dir().join(&output), page.as_bytes())
-        .map_err(pipeline::Error::from)?;
+    write_atomic(&output, page.as_bytes()).map_err(pipeline::Error::from)?;
     let absent: usize = input.instances.iter().map(|instance| instance.facts.absent.len()).sum();
     let verdicts: Vec<InstanceVerdict> = input
         .instances
@@ -56,14 +57,14 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     table::verdicts(settings.printer, &verdicts);
     settings.printer.record(
         "report",
-        &serde_json::json!({ "path": output, "bytes": page.len(), "absent-runs": absent }),
+        &serde_json::json!({ "path": shown, "bytes": page.len(), "absent-runs": absent }),
     );
     if absent > 0 {
         settings.printer.note(&format!(
             "{absent} of the manifest's runs are not in this store: the report says which"
         ));
     }
-    settings.printer.note(&format!("wrote {}", output.display()));
+    settings.printer.note(&format!("wrote {}", shown.display()));
     Ok(exit::OK)
 }
 

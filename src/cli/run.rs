@@ -8,6 +8,7 @@ use super::session::{Session, report_failures};
 use super::settings::Settings;
 use super::{exit, table};
 use crate::base::files::write_atomic;
+use crate::image::Compressor;
 use crate::manifest;
 use crate::pipeline::{self, Locks};
 use crate::verify::Status;
@@ -33,6 +34,11 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     let session = Session::open(settings)?;
     let board = session.board(&args.selection)?;
+    let path = args
+        .manifest
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(format!("{}.manifest.json", board.split_name())));
+    let output = settings.output_file(&path)?;
     let pipeline = session.pipeline(if args.locked { Locks::Demand } else { Locks::Write });
     let plan = args.gold.plan(&session.project, &args.selection.split)?;
     let done = plan.execute(&pipeline, &board);
@@ -46,14 +52,11 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
         return Ok(exit::OK);
     }
     // Also when single instances failed: the others are judged, and the manifest names what it holds.
+    let version = env!("CARGO_PKG_VERSION");
     let manifest =
-        pipeline.manifest(&board, &verdicts, plan.policy(), env!("CARGO_PKG_VERSION"))?;
-    let path = args
-        .manifest
-        .clone()
-        .unwrap_or_else(|| PathBuf::from(format!("{}.manifest.json", board.split_name())));
+        pipeline.manifest(&board, &verdicts, plan.policy(), Compressor::default(), version)?;
     let bytes = manifest::write(&manifest).map_err(pipeline::Error::from)?;
-    write_atomic(&settings.working_dir().join(&path), &bytes).map_err(pipeline::Error::from)?;
+    write_atomic(&output, &bytes).map_err(pipeline::Error::from)?;
     settings.printer.record("manifest", &manifest.digests);
     settings.printer.note(&format!(
         "wrote {}: {} of {} instances, subject {}",

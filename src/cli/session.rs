@@ -25,7 +25,7 @@ impl<'a> Session<'a> {
     pub(crate) fn open(settings: &'a Settings) -> anyhow::Result<Self> {
         let project = settings.project()?;
         let store = settings.open_store()?;
-        let in_use = store.lock_shared(&settings.cancel)?;
+        let in_use = store.lock_shared(&settings.cancel).map_err(pipeline::Error::from)?;
         let runtime = settings.runtime(&store)?;
         let client = settings.client()?;
         Ok(Self { settings, project, store, runtime, client, _in_use: in_use })

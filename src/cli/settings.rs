@@ -95,8 +95,34 @@ impl Settings {
         if path.is_file() { Ok(path) } else { Err(pipeline::Error::NoFile { path }.into()) }
     }
 
+    /// The path of a file to write. Looked at before any work, which may take hours.
+    pub(crate) fn output_file(&self, path: &Path) -> anyhow::Result<PathBuf> {
+        let path = self.working_dir.join(path);
+        if path.is_dir() {
+            return Err(pipeline::Error::IsFolder { path }.into());
+        }
+        match path.parent() {
+            Some(folder) if !folder.is_dir() => {
+                let folder = folder.to_owned();
+                Err(pipeline::Error::NoFolder { path, folder }.into())
+            }
+            _ => Ok(path),
+        }
+    }
+
+    /// The path of a folder to write into, which is made where it is missing.
+    pub(crate) fn output_folder(&self, path: &Path) -> anyhow::Result<PathBuf> {
+        let path = self.working_dir.join(path);
+        if path.exists() && !path.is_dir() {
+            return Err(pipeline::Error::IsNoFolder { path }.into());
+        }
+        Ok(path)
+    }
+
     pub(crate) fn open_store(&self) -> anyhow::Result<Store> {
-        Ok(Store::open(&self.store, &self.scratch).map_err(pipeline::Error::from)?)
+        let store = self.output_folder(&self.store)?;
+        let scratch = self.output_folder(&self.scratch)?;
+        Ok(Store::open(&store, &scratch).map_err(pipeline::Error::from)?)
     }
 
     pub(crate) fn project(&self) -> anyhow::Result<Project> {

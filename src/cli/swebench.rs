@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use super::args::Selection;
-use super::exit;
 use super::gold::Gold;
 use super::session::{Session, report_failures};
 use super::settings::Settings;
+use super::{exit, size};
 use crate::base::files::write_atomic;
 use crate::image::NameTemplate;
 use crate::pipeline::{self, Locks};
@@ -23,8 +23,8 @@ pub(crate) struct Args {
     /// File to write: JSON lines
     output: PathBuf,
     /// Pattern of image names: {id}, {id_1776} (with `_1776_` for `__`), {arch}
-    #[arg(long, value_name = "TEMPLATE", default_value = NameTemplate::LOCAL, value_parser = NameTemplate::parse)]
-    name: NameTemplate,
+    #[arg(long, value_name = "TEMPLATE", default_value = NameTemplate::LOCAL)]
+    name: String,
     /// Write rows of instances that are not admitted, too
     #[arg(long)]
     all: bool,
@@ -33,13 +33,15 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
+    let template = NameTemplate::parse(&args.name).map_err(pipeline::Error::from)?;
+    let output = settings.output_file(&args.output)?;
     let session = Session::open(settings)?;
     let board = session.board(&args.selection)?;
     let pipeline = session.pipeline(Locks::Demand);
     let plan = args.gold.plan(&session.project, &args.selection.split)?;
     report_failures(settings, plan.execute(&pipeline, &board))?;
     let verdicts = board.verdicts(plan.policy())?;
-    let made = pipeline.swebench_rows(&board, &verdicts, &args.name, args.all)?;
+    let made = pipeline.swebench_rows(&board, &verdicts, &template, args.all)?;
     for (id, why) in &made.left_out {
         settings.printer.note(&format!("{id}: no row: {why}"));
     }
@@ -54,8 +56,11 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
         settings.printer.note("nothing is written; --all writes rows whatever the verdict");
         return Ok(exit::CHECK_FAILED);
     }
-    let output = settings.working_dir().join(&args.output);
     write_atomic(&output, made.text.as_bytes()).map_err(pipeline::Error::from)?;
-    settings.printer.line(&format!("{} rows in {}", made.rows, args.output.display()));
+    settings.printer.line(&format!(
+        "{} in {}",
+        size::counted(made.rows, "row"),
+        args.output.display()
+    ));
     Ok(exit::OK)
 }

@@ -9,6 +9,7 @@ use super::settings::Settings;
 use super::{exit, table};
 use crate::base::Digest;
 use crate::base::files::write_atomic;
+use crate::image::Compressor;
 use crate::manifest::{self, Manifest};
 use crate::pipeline::{self, InstanceVerdict, Locks, Sample, Series};
 use crate::verify::Status;
@@ -39,6 +40,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
+    let output = args.manifest.as_ref().map(|path| settings.output_file(path)).transpose()?;
     let older = args.since.as_ref().map(|path| read(settings, path)).transpose()?;
     let session = Session::open(settings)?;
     let mut plan = args.gold.plan(&session.project, &args.selection.split)?;
@@ -86,12 +88,13 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
         Some((_, older)) => print_changes(settings, older, &verdicts),
         None => 0,
     };
-    if let Some(path) = &args.manifest {
+    if let (Some(path), Some(output)) = (&args.manifest, &output) {
         // Also when single instances failed: the others are judged, and the manifest names what it holds.
         let version = env!("CARGO_PKG_VERSION");
-        let manifest = pipeline.manifest(&board, &verdicts, plan.policy(), version)?;
+        let manifest =
+            pipeline.manifest(&board, &verdicts, plan.policy(), Compressor::default(), version)?;
         let bytes = manifest::write(&manifest).map_err(pipeline::Error::from)?;
-        write_atomic(&settings.working_dir().join(path), &bytes).map_err(pipeline::Error::from)?;
+        write_atomic(output, &bytes).map_err(pipeline::Error::from)?;
         settings.printer.note(&format!(
             "wrote {}: {} of {} instances",
             path.display(),

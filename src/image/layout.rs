@@ -21,6 +21,9 @@ use super::{Error, Image};
 use crate::base::files::{AtomicFile, write_atomic};
 use crate::base::{Cancel, Digest, Store, canon};
 
+/// The file that says that a folder is a layout.
+const MARKER: &str = "oci-layout";
+
 /// Writes images to a layout in `folder`, which must be empty, absent or a layout; there, blobs are added
 /// and the index is replaced. The index comes last, so a layout is whole whenever it has one.
 pub fn write(
@@ -33,12 +36,9 @@ pub fn write(
     if let Some((name, _)) = images.iter().find(|(name, _)| !is_name(name)) {
         return Err(Error::Name { name: (*name).to_owned() });
     }
+    check_folder(folder)?;
     fs_err::create_dir_all(folder)?;
-    let marker = folder.join("oci-layout");
-    if !marker.exists() && fs_err::read_dir(folder)?.next().is_some() {
-        return Err(Error::NotALayout { path: folder.to_owned() });
-    }
-    write_atomic(&marker, &self::marker()?)?;
+    write_atomic(&folder.join(MARKER), &marker()?)?;
     let mut written = Vec::new();
     let mut descriptors = Vec::new();
     for (name, image) in images {
@@ -54,6 +54,15 @@ pub fn write(
     }
     write_atomic(&folder.join("index.json"), &index(descriptors)?)?;
     Ok(written)
+}
+
+/// Whether [`write`] would take this folder.
+pub fn check_folder(folder: &Path) -> Result<(), Error> {
+    let taken = folder.exists() && !folder.join(MARKER).exists();
+    if taken && (!folder.is_dir() || fs_err::read_dir(folder)?.next().is_some()) {
+        return Err(Error::NotALayout { path: folder.to_owned() });
+    }
+    Ok(())
 }
 
 /// The file `oci-layout`.

@@ -2,16 +2,36 @@
 
 use std::path::Path;
 
+use serde::Serialize;
+
 use super::Error;
 use super::board::Board;
 use super::stages::Pipeline;
+use crate::base::Digest;
 use crate::base::files::AtomicFile;
 use crate::image::{self, Compressor, Image, NameTemplate, NamedImage, Tarball};
 use crate::runtime::docker::{Engine, LoadReport};
 
+/// An image that was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct ExportedImage {
+    /// Its name there.
+    pub name: String,
+    /// The digest of its config, which Docker calls the image's id.
+    pub id: Digest,
+    /// The digest of its manifest, which depends on the compressor, too.
+    pub manifest: Digest,
+}
+
 impl Pipeline<'_> {
-    /// Writes the images that were built as an OCI layout and returns how many there are.
-    pub fn export_layout(&self, board: &Board, folder: &Path) -> Result<usize, Error> {
+    /// Writes the images that were built as an OCI layout.
+    pub fn export_layout(
+        &self,
+        board: &Board,
+        folder: &Path,
+        compressor: Compressor,
+    ) -> Result<Vec<ExportedImage>, Error> {
         // The grammar of reference names has no `__` (OCI image specification, annotations).
         let images: Vec<(String, &Image)> = board
             .images()
@@ -20,17 +40,17 @@ impl Pipeline<'_> {
             .collect();
         let named: Vec<(&str, &Image)> =
             images.iter().map(|(name, image)| (name.as_str(), *image)).collect();
-        image::layout::write(
-            self.bench.store,
-            &named,
-            folder,
-            Compressor::default(),
-            self.bench.cancel,
-        )?;
-        Ok(named.len())
+        let bench = &self.bench;
+        let written = image::layout::write(bench.store, &named, folder, compressor, bench.cancel)?;
+        let exported = images.iter().zip(written).map(|((name, _), digests)| ExportedImage {
+            name: name.clone(),
+            id: digests.config,
+            manifest: digests.manifest,
+        });
+        Ok(exported.collect())
     }
 
-    /// Writes the instance images that were built to one file that OCI tools and `docker load` read; how many there are and
+    /// Writes the instance images that were built to one file that OCI tools and `docker load` read; which they are and
     /// how many bytes it has. The file appears when it is whole.
     pub fn export_archive(
         &self,
@@ -38,7 +58,7 @@ impl Pipeline<'_> {
         file: &Path,
         template: &NameTemplate,
         compressor: Compressor,
-    ) -> Result<(usize, u64), Error> {
+    ) -> Result<(Vec<ExportedImage>, u64), Error> {
         let names = board.instance_names(template)?;
         let images = named(&names);
         let bench = &self.bench;
@@ -47,7 +67,12 @@ impl Pipeline<'_> {
         let mut out = AtomicFile::new_in(folder)?;
         let bytes = tarball.write(bench.store, &mut out, bench.reporter, bench.cancel)?;
         out.commit(file)?;
-        Ok((images.len(), bytes))
+        let exported = images.iter().map(|NamedImage { name, image }| {
+            let digests = image::manifest(bench.store, image, compressor, bench.cancel)?;
+            let (id, manifest) = (digests.config, digests.manifest);
+            Ok(ExportedImage { name: (*name).to_owned(), id, manifest })
+        });
+        Ok((exported.collect::<Result<_, Error>>()?, bytes))
     }
 
     /// Brings the instance images that were built into a daemon.

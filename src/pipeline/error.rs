@@ -46,6 +46,42 @@ pub enum Error {
         /// What was asked for.
         path: PathBuf,
     },
+    /// A file was asked for in a folder that is not there.
+    #[error("cannot write {}: there is no folder {}", path.display(), folder.display())]
+    NoFolder {
+        /// The file.
+        path: PathBuf,
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A file was asked for where a folder is.
+    #[error("cannot write {}: it is a folder", path.display())]
+    IsFolder {
+        /// The place.
+        path: PathBuf,
+    },
+    /// A folder was asked for where something else is.
+    #[error("cannot write into {}: it is no folder", path.display())]
+    IsNoFolder {
+        /// The place.
+        path: PathBuf,
+    },
+    /// An archive was asked for under the name of a compressed one.
+    #[error("cannot write {}: an archive of images is a plain tar file", path.display())]
+    CompressedName {
+        /// The file.
+        path: PathBuf,
+    },
+    /// An option was given that cannot have an effect.
+    #[error("{option}: {why}")]
+    NoEffect {
+        /// The option.
+        option: &'static str,
+        /// Why it has none.
+        why: &'static str,
+        /// What has.
+        instead: &'static str,
+    },
     /// No mirror of a repository.
     #[error("no mirror of {repo} is known")]
     NoMirror {
@@ -226,6 +262,17 @@ impl Error {
             Self::NewerFile { .. } => Some("update hallmark".into()),
             Self::Io(_) | Self::Base(_) | Self::Leak { .. } | Self::Policy(_) => None,
             Self::NoFile { .. } => Some("paths are taken from the working folder".into()),
+            Self::NoFolder { .. } => Some("make the folder first, or correct the path".into()),
+            Self::IsFolder { .. } => Some("name a file, in this folder or elsewhere".into()),
+            Self::IsNoFolder { .. } => {
+                Some("name a folder, or a place where nothing is".into())
+            }
+            Self::CompressedName { .. } => Some(
+                "name a file *.tar: it is its layers that are compressed (--compress); a folder of this name is made with \
+                 --format layout"
+                    .into(),
+            ),
+            Self::NoEffect { instead, .. } => Some((*instead).into()),
             Self::NoInstance { known, .. } => Some(match known.get(..SHOWN) {
                 Some(first) => {
                     format!("it has {}, among them: {}", known.len(), first.join(", "))

@@ -51,6 +51,11 @@ impl Error {
             | Self::NoSplit { .. }
             | Self::NoInstance { .. }
             | Self::NoFile { .. }
+            | Self::NoFolder { .. }
+            | Self::IsFolder { .. }
+            | Self::IsNoFolder { .. }
+            | Self::CompressedName { .. }
+            | Self::NoEffect { .. }
             | Self::NoMirror { .. }
             | Self::NotCollected { .. }
             | Self::NothingToResume
@@ -134,7 +139,10 @@ fn of_bundle(error: &bundle::Error) -> Kind {
 fn of_image(error: &image::Error) -> Kind {
     match error {
         image::Error::Base(error) => of_base(error),
-        image::Error::Template { .. } | image::Error::Reference { .. } => Kind::Input,
+        image::Error::Template { .. }
+        | image::Error::Reference { .. }
+        | image::Error::Name { .. }
+        | image::Error::NotALayout { .. } => Kind::Input,
         error if error.is_disk_full() => Kind::Host,
         _ => Kind::Internal,
     }

@@ -20,6 +20,7 @@ mod swebench;
 
 pub use board::Board;
 pub use climb::Verification;
+pub use deliver::ExportedImage;
 pub use digests::{ImageEntry, SplitDigests};
 pub use error::{Error, Failure};
 pub use execute::Goal;

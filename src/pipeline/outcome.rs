@@ -43,12 +43,14 @@ pub struct Collected {
 }
 
 impl Pipeline<'_> {
-    /// The manifest of every judged instance. `version` is hallmark's own; it is told with the host, not with the subject.
+    /// The manifest of every judged instance, with the digests that its images have when `compressor` compresses them. `version` is
+    /// hallmark's own; it is told with the host, not with the subject.
     pub fn manifest(
         &self,
         board: &Board,
         verdicts: &[InstanceVerdict],
         policy: &Policy,
+        compressor: Compressor,
         version: &str,
     ) -> Result<Manifest, Error> {
         let parts: Vec<Parts> = board
@@ -87,7 +89,7 @@ impl Pipeline<'_> {
             split: &board.split,
             instances: &instances,
             policy,
-            compressor: Compressor::default(),
+            compressor,
             version,
         };
         Ok(manifest::build(self.bench.store, &input, self.bench.cancel)?)

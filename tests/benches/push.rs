@@ -62,7 +62,7 @@ fn main() {
     let done = pipeline.execute(&board, Goal::Build);
     assert!(done.failures.is_empty(), "{:?}", done.failures);
     let layout = folder.path().join("layout");
-    pipeline.export_layout(&board, &layout).unwrap();
+    pipeline.export_layout(&board, &layout, hallmark::image::Compressor::default()).unwrap();
     let ids: Vec<String> = board
         .images()
         .into_iter()

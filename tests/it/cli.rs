@@ -9,6 +9,7 @@
 
 mod context;
 mod damage;
+mod export;
 mod help;
 mod host;
 mod input;

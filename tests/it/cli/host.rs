@@ -3,6 +3,7 @@
 
 use std::process::Command;
 
+use hallmark::base::Store;
 use hallmark::cli::exit;
 
 use super::context::{Answer, TestContext, snapshot};
@@ -119,6 +120,25 @@ fn full_without_user_namespaces_doctor_and_every_run_say_so() {
     // What the kernel calls it.
     assert!(!format!("{answer}").contains("No space left"), "{answer}");
     assert!(answer.stdout.contains("fix: "), "{answer}");
+}
+
+#[test]
+fn a_store_of_another_user_is_a_fault_of_the_host() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::process::CommandExt as _;
+    if !crate::support::is_real_root() {
+        return say_skipped("it takes root to become another user");
+    }
+    let context = TestContext::quickstart();
+    fs_err::set_permissions(context.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    Store::open(&context.store(), &context.scratch()).unwrap();
+    for verb in
+        [&["build", "quickstart"][..], &["load", "quickstart"], &["doctor", "--store", "../new"]]
+    {
+        let output = context.command(verb).uid(65534).gid(65534).output().unwrap();
+        Answer::of(&output, context.path())
+            .expect(exit::HOST, &["[DIR]/", "Permission denied", "hint: ", "--store"]);
+    }
 }
 
 #[test]

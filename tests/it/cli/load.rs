@@ -1,10 +1,10 @@
-//! `hallmark load` and the archive of `hallmark export`.
+//! `hallmark load`, and names of images.
 
 use std::os::unix::net::UnixListener;
 
 use hallmark::cli::exit;
 
-use super::context::TestContext;
+use super::context::{Answer, TestContext};
 use crate::support::{Dockerd, Full, INSTANCES};
 
 /// Names as the official harness expects them.
@@ -46,25 +46,6 @@ fn a_split_is_loaded_under_the_names_of_the_harness() {
 }
 
 #[test]
-fn an_archive_is_loaded_by_docker_under_names_of_ones_own() {
-    let (Some(full), Some(dockerd)) = (Full::get(), Dockerd::shared()) else { return };
-    let context = TestContext::with_store(&full.store());
-    let mut arguments = TestContext::both(&["export"]);
-    let file = context.path().join("set.tar");
-    arguments.insert(2, file.to_str().unwrap());
-    arguments.extend(["--offline", "--name", "registry.example/sets/{id_1776}:{arch}"]);
-    let answer = context.run(&arguments);
-    answer.expect(exit::OK, &[]);
-    assert!(answer.stdout.starts_with("2 images in [DIR]/set.tar"), "{answer}");
-    let first = fs_err::read(&file).unwrap();
-    dockerd.ask(&["load", "-i", file.to_str().unwrap()]);
-    let name = format!("registry.example/sets/{}:x86_64", INSTANCES[0].replace("__", "_1776_"));
-    dockerd.ask(&["image", "inspect", &name]);
-    context.run(&arguments).expect(exit::OK, &[]);
-    assert!(first == fs_err::read(&file).unwrap(), "the same images make other bytes");
-}
-
-#[test]
 fn without_a_daemon_it_is_said_before_any_work() {
     let context = TestContext::quickstart();
     let load = |host: &str| {
@@ -83,9 +64,38 @@ fn without_a_daemon_it_is_said_before_any_work() {
 #[test]
 fn a_template_that_cannot_name_images_is_refused() {
     let context = TestContext::quickstart();
-    for (template, word) in [("{name}", "there is no {name}"), ("same:latest", "alike")] {
-        let mut arguments = TestContext::both(&["load"]);
-        arguments.extend(["--name", template]);
-        context.run(arguments).expect(exit::BAD_INPUT, &[word]);
+    let verbs: [&[&str]; 3] = [
+        &["load", "quickstart"],
+        &["export", "quickstart", "set.tar"],
+        &["export", "swebench", "quickstart", "rows.jsonl"],
+    ];
+    for verb in verbs {
+        for (template, word) in [
+            ("{name}", "there is no {name}"),
+            ("same:latest", "alike"),
+            ("X/{id}", "only its tag may have upper case"),
+        ] {
+            let arguments = verb.iter().copied().chain(["--name", template]);
+            context.run(arguments).expect(exit::BAD_INPUT, &[word, "hint: write a name"]);
+        }
     }
+    assert!(!context.store().exists(), "refused before any work");
+}
+
+#[test]
+fn a_context_that_is_not_there_and_a_daemon_that_wants_tls_are_told() {
+    let context = TestContext::quickstart();
+    let load = |variables: &[(&str, &str)]| {
+        let mut command = context.command(["load", "quickstart", "--offline"]);
+        command.envs(variables.iter().copied());
+        Answer::of(&command.output().unwrap(), context.path())
+    };
+    load(&[("DOCKER_CONTEXT", "other")]).expect(
+        exit::BAD_INPUT,
+        &["DOCKER_CONTEXT: Docker has no context `other`", "hint: `docker context ls`"],
+    );
+    load(&[("DOCKER_TLS_VERIFY", "1"), ("DOCKER_HOST", "tcp://127.0.0.1:1")])
+        .expect(exit::BAD_INPUT, &["DOCKER_TLS_VERIFY is set", "no TLS", "hint: ", "ssh -NL"]);
+    load(&[("DOCKER_TLS_VERIFY", ""), ("DOCKER_HOST", "tcp://127.0.0.1:1")])
+        .expect(exit::DAEMON, &["nobody listens"]);
 }
