@@ -1,7 +1,5 @@
 //! Base images that come from a registry: their layers are imported as they are, and what the lock says of them is checked.
 
-use std::collections::BTreeMap;
-
 use oci_spec::image::ImageConfiguration;
 use serde_json::json;
 
@@ -48,6 +46,9 @@ pub(super) fn base(
             "its config and its manifest disagree on how many layers it has".to_owned(),
         ));
     }
+    if diff_ids.is_empty() {
+        return Err(invalid("it has no layers".to_owned()));
+    }
     let mut layers = Vec::new();
     for (blob, diff_id) in locked.layers.iter().zip(diff_ids) {
         let expected = diff_id.strip_prefix("sha256:").and_then(|hex| Digest::from_hex(hex).ok());
@@ -60,13 +61,7 @@ pub(super) fn base(
         }
         layers.push(layer);
     }
-    let variables = config.config().as_ref().and_then(|config| config.env().clone());
-    let mut env: BTreeMap<String, String> = variables
-        .unwrap_or_default()
-        .iter()
-        .filter_map(|variable| variable.split_once('='))
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect();
+    let mut env = image::registry::variables(&config).map_err(invalid)?;
     env.entry("PATH".to_owned()).or_insert_with(|| PATH.to_owned());
     let inputs = json!({ "step": "registry-base", "version": VERSION, "lock": lock.digest()? });
     let image = Image {

@@ -52,7 +52,8 @@ pub struct LockedImage {
     pub manifest: Digest,
     /// The image's config.
     pub config: LockedBlob,
-    /// Its layers, bottom first.
+    /// Its layers, bottom first. An image without any is none that can be used; its lock reads, so that this can be said.
+    #[serde(default)]
     pub layers: Vec<LockedBlob>,
 }
 

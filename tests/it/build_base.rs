@@ -2,3 +2,4 @@
 
 mod archive;
 mod image;
+mod registry;

@@ -12,6 +12,7 @@ use crate::net::eager;
 
 mod hostile;
 mod knock;
+mod locks;
 mod login;
 mod pull;
 mod push;

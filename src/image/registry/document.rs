@@ -12,7 +12,14 @@ const INDEXES: [&str; 2] = [
     "application/vnd.docker.distribution.manifest.list.v2+json",
 ];
 
-/// The index that a document is, or nothing where it is a manifest; its own word counts more than the registry's.
+/// Media types of manifests: OCI's and Docker's.
+const MANIFESTS: [&str; 2] = [
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+];
+
+/// The index that a document is, or nothing where it is a manifest; its own word counts more than the registry's. What may be
+/// taken for either is refused (CVE-2021-41190): another program could see another image in it.
 pub(super) fn read_index(
     name: &str,
     bytes: &[u8],
@@ -23,8 +30,17 @@ pub(super) fn read_index(
         let problem = "it is not of schema version 2".to_owned();
         return Err(Error::Document { name: name.to_owned(), problem });
     }
-    let own = value.get("mediaType").and_then(serde_json::Value::as_str).unwrap_or(told);
-    let is_index = is_index(own) || value.get("manifests").is_some();
+    let own = value.get("mediaType").and_then(serde_json::Value::as_str);
+    let has_manifests = value.get("manifests").is_some();
+    let has_layers =
+        ["config", "layers", "fsLayers"].iter().any(|field| value.get(field).is_some());
+    if has_manifests && (has_layers || own.is_some_and(|own| MANIFESTS.contains(&own)))
+        || has_layers && own.is_some_and(is_index)
+    {
+        let problem = "it is a manifest and an index at once".to_owned();
+        return Err(Error::Document { name: name.to_owned(), problem });
+    }
+    let is_index = is_index(own.unwrap_or(told)) || has_manifests;
     is_index.then(|| parse(name, bytes)).transpose()
 }
 

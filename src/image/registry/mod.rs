@@ -10,6 +10,7 @@ mod push;
 mod report;
 mod spread;
 mod standing;
+mod variables;
 mod workers;
 
 pub use attach::Attachment;
@@ -17,3 +18,4 @@ pub use error::Error;
 pub use pull::{Found, Held, find};
 pub use push::{PushOptions, Set, push};
 pub use report::{Outcome, Placed, PushReport, PushedImage};
+pub use variables::variables;

@@ -4,12 +4,16 @@ use oci_spec::image::{Descriptor, ImageConfiguration, ImageManifest, MediaType};
 
 use super::Error;
 use super::document::{digest_of, fits, parse, platform_name, platform_of, read_index};
+use super::variables::variables;
 use crate::base::{Arch, Digest};
 use crate::net::Client;
 use crate::net::registry::{Document, Reference, Repository};
 
 /// Configs are smaller.
 const LARGEST_CONFIG: u64 = 4 * 1024 * 1024;
+
+/// Docker takes no image with more than 125 (`maxLayerDepth` of its layer store), and some of ours come on top.
+const MOST_LAYERS: usize = 120;
 
 /// An image for one platform, as it lies in a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +83,7 @@ pub fn find(client: &Client, name: &Reference, arch: Arch) -> Result<Found, Erro
     if platform != platform_of(arch) {
         return Err(other_platform(&text, arch, vec![platform]));
     }
+    variables(&described).map_err(|problem| wrong(&text, problem))?;
     let layers = manifest.layers().iter().map(|layer| {
         check_layer(&text, layer)?;
         held(&text, layer)
@@ -87,6 +92,14 @@ pub fn find(client: &Client, name: &Reference, arch: Arch) -> Result<Found, Erro
     let expected = described.rootfs().diff_ids().len();
     if layers.len() != expected {
         let problem = format!("its config has {expected} layers, its manifest {}", layers.len());
+        return Err(wrong(&text, problem));
+    }
+    if layers.is_empty() {
+        return Err(wrong(&text, "it has no layers".to_owned()));
+    }
+    if layers.len() > MOST_LAYERS {
+        let problem =
+            format!("it has {} layers, and at most {MOST_LAYERS} are taken", layers.len());
         return Err(wrong(&text, problem));
     }
     Ok(Found { digest: top.digest, manifest: bottom.digest, config, layers })
