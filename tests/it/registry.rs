@@ -16,6 +16,7 @@ mod locks;
 mod login;
 mod pull;
 mod push;
+mod tokens;
 
 /// A client of a host that has no configuration but this.
 pub(crate) fn client(registries: Registries) -> Client {

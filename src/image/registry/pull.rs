@@ -7,7 +7,7 @@ use super::document::{digest_of, fits, parse, platform_name, platform_of, read_i
 use super::variables::variables;
 use crate::base::{Arch, Digest};
 use crate::net::Client;
-use crate::net::registry::{Document, Reference, Repository};
+use crate::net::registry::{Document, Purpose, Reference, Repository};
 
 /// Configs are smaller.
 const LARGEST_CONFIG: u64 = 4 * 1024 * 1024;
@@ -44,7 +44,7 @@ pub fn find(client: &Client, name: &Reference, arch: Arch) -> Result<Found, Erro
     let text = name.to_string();
     if let (Some(expected), Some(tag)) = (name.digest, &name.tag) {
         let own = client.repository(&name.registry, &name.repository)?;
-        let actual = own.tagged(tag)?.and_then(|tagged| tagged.digest);
+        let actual = own.tagged(tag, Purpose::Pull)?.map(|tagged| tagged.digest);
         if let Some(actual) = actual.filter(|actual| *actual != expected) {
             let name = Reference { digest: None, ..name.clone() }.to_string();
             return Err(Error::Moved { name, expected, actual });

@@ -5,7 +5,7 @@ use oci_spec::image::{ImageIndex, Os};
 use super::Error;
 use super::document::{digest_of, fits, is_index, platform_name, read_index};
 use crate::base::{Arch, Digest};
-use crate::net::registry::{Document, Repository};
+use crate::net::registry::{Document, Purpose, Repository};
 
 /// What a name stands for.
 pub(super) enum Standing {
@@ -28,7 +28,7 @@ impl Standing {
         if index {
             return Ok(Self::Index(repository.by_tag(tag)?));
         }
-        let Some(tagged) = repository.tagged(tag)? else { return Ok(Self::Image(None)) };
+        let Some(tagged) = repository.tagged(tag, Purpose::Push)? else { return Ok(Self::Image(None)) };
         if is_index(&tagged.media_type)
             && let Some(document) = repository.by_tag(tag)?
             && let Some(index) = read_index(name, &document.bytes, &document.media_type)?
@@ -38,7 +38,7 @@ impl Standing {
                 return Err(Error::Others { name: name.to_owned(), lost });
             }
         }
-        Ok(Self::Image(tagged.digest))
+        Ok(Self::Image(Some(tagged.digest)))
     }
 
     /// The digest of what the name stands for, where that is this image already.

@@ -4,13 +4,13 @@ use std::io::Write;
 
 use super::super::client::{Opener, Promise};
 use super::super::{Client, Error};
-use super::repository::Repository;
+use super::repository::{Purpose, Repository};
 use crate::base::Digest;
 
 impl Repository {
-    /// Whether the repository has this blob.
+    /// Whether the repository has this blob, for those who push.
     pub fn has_blob(&self, digest: &Digest) -> Result<bool, Error> {
-        Ok(self.head(&self.blob_address(digest)?, &[])?.is_some())
+        Ok(self.head(&self.blob_address(digest)?, &[], Purpose::Push)?.is_some())
     }
 }
 

@@ -6,7 +6,7 @@ use reqwest::{Method, StatusCode};
 use super::super::body::Payload;
 use super::super::transfer::Failure;
 use super::super::{Address, Error};
-use super::repository::{Ask, Repository, headers};
+use super::repository::{Ask, Purpose, Repository, headers};
 use crate::base::Digest;
 
 /// What the distribution specification asks registries to take at least, and what is read here at most.
@@ -32,44 +32,55 @@ pub struct Document {
 /// A manifest or an index, as far as a registry tells of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tagged {
-    /// Its digest; some registries do not say it.
-    pub digest: Option<Digest>,
+    /// Its digest.
+    pub digest: Digest,
     /// What it is: lower-case, without parameters.
     pub media_type: String,
 }
 
 impl Repository {
-    /// What a tag stands for, as the registry says it without sending it; `None` where there is no such tag.
-    pub fn tagged(&self, tag: &str) -> Result<Option<Tagged>, Error> {
-        let address = self.address(&format!("manifests/{tag}"))?;
-        let found = self.head(&address, &[(header::ACCEPT, ACCEPT)])?;
-        Ok(found
-            .map(|lines| Tagged { digest: told_digest(&lines), media_type: media_type(&lines) }))
+    /// What a tag stands for, as the registry says it without sending it, or where it does not, by the document itself; `None`
+    /// where there is no such tag.
+    pub fn tagged(&self, tag: &str, purpose: Purpose) -> Result<Option<Tagged>, Error> {
+        let path = format!("manifests/{tag}");
+        let found = self.head(&self.address(&path)?, &[(header::ACCEPT, ACCEPT)], purpose)?;
+        let Some(lines) = found else { return Ok(None) };
+        if let Some(digest) = told_digest(&lines) {
+            return Ok(Some(Tagged { digest, media_type: media_type(&lines) }));
+        }
+        let document = self.document(&path, None, purpose)?;
+        Ok(document.map(|Document { digest, media_type, .. }| Tagged { digest, media_type }))
+    }
     }
 
     /// What a tag stands for; `None` where there is no such tag.
     pub fn by_tag(&self, tag: &str) -> Result<Option<Document>, Error> {
-        self.document(&format!("manifests/{tag}"), None)
+        self.document(&format!("manifests/{tag}"), None, Purpose::Pull)
     }
 
     /// The document with this digest; `None` where it is not there.
     pub fn by_digest(&self, digest: &Digest) -> Result<Option<Document>, Error> {
-        self.document(&format!("manifests/{digest}"), Some(*digest))
+        self.document(&format!("manifests/{digest}"), Some(*digest), Purpose::Pull)
     }
 
     /// The index of what refers to a document: from the registry's own interface, or where it has none from the tag that stands
     /// in for it (distribution specification, "Referrers Tag Schema"). `None` where nothing refers to it.
     pub fn referrers(&self, digest: &Digest) -> Result<Option<Document>, Error> {
-        match self.document(&format!("referrers/{digest}"), None)? {
+        match self.document(&format!("referrers/{digest}"), None, Purpose::Pull)? {
             Some(found) if found.media_type == INDEX => Ok(Some(found)),
             // A registry without the interface may answer anything.
             _ => self.by_tag(&referrers_tag(digest)),
         }
     }
 
-    fn document(&self, path: &str, promised: Option<Digest>) -> Result<Option<Document>, Error> {
+    fn document(
+        &self,
+        path: &str,
+        promised: Option<Digest>,
+        purpose: Purpose,
+    ) -> Result<Option<Document>, Error> {
         let address = self.address(path)?;
-        let scopes = self.to_pull();
+        let scopes = self.scopes(purpose);
         self.persist(&address, async || {
             let ask = Ask {
                 method: Method::GET,

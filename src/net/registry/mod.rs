@@ -19,6 +19,6 @@ mod upload;
 pub(super) use access::{Access, Means, Visit};
 pub use manifests::{Document, Tagged, referrers_tag};
 pub use reference::Reference;
-pub use repository::Repository;
+pub use repository::{Purpose, Repository};
 pub use settings::Registries;
 pub use upload::{Mount, Uploaded};

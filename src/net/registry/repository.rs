@@ -21,6 +21,15 @@ pub struct Repository {
     root: Address,
 }
 
+/// What somebody who asks is about to do: tokens that allow to write are given to few.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To read.
+    Pull,
+    /// To write, or to see what need not be written.
+    Push,
+}
+
 /// The parts of a request.
 pub(super) struct Ask<'a> {
     pub(super) method: Method,
@@ -80,6 +89,13 @@ impl Repository {
         })
     }
 
+    pub(super) fn scopes(&self, purpose: Purpose) -> Vec<String> {
+        match purpose {
+            Purpose::Pull => self.to_pull(),
+            Purpose::Push => self.to_push(None),
+        }
+    }
+
     /// An address of this repository: `blobs/sha256:...`.
     pub(super) fn address(&self, path: &str) -> Result<Address, Error> {
         self.root
@@ -113,13 +129,14 @@ impl Repository {
         self.client.access().send(&self.client.means(), &self.visit(ask.scopes), call).await
     }
 
-    /// The header lines of what is at a path of this repository, which whoever pushes asks; `None` where nothing is.
+    /// The header lines of what is at a path of this repository; `None` where nothing is.
     pub(super) fn head(
         &self,
         address: &Address,
         lines: &[(HeaderName, &str)],
+        purpose: Purpose,
     ) -> Result<Option<HeaderMap>, Error> {
-        let scopes = self.to_push(None);
+        let scopes = self.scopes(purpose);
         self.persist(address, async || {
             let ask = |method| Ask {
                 method,

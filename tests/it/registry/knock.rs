@@ -1,7 +1,7 @@
 //! The question before the work: whether there is a registry that lets us in, and what is said where there is not.
 
 use hallmark::base::Digest;
-use hallmark::net::registry::{Registries, Repository};
+use hallmark::net::registry::{Purpose, Registries, Repository};
 use hallmark::net::{Client, Config, Error};
 
 use super::client;
@@ -67,7 +67,7 @@ fn a_login_is_demanded_at_once_and_costs_no_second_request() {
     let repository = client(registries.clone()).repository(host, "a/b").unwrap();
     let before = registry.accesses().len();
     repository.knock().unwrap();
-    assert_eq!(repository.tagged("v1").unwrap(), None);
+    assert_eq!(repository.tagged("v1", Purpose::Push).unwrap(), None);
     let statuses: Vec<u16> =
         registry.accesses()[before..].iter().map(|access| access.status).collect();
     assert_eq!(statuses, [401, 404]);
@@ -112,7 +112,7 @@ fn a_refusal_without_a_body_is_asked_for_its_reason_once() {
         "HEAD" => answer("403 Forbidden", &[], ""),
         _ => answer("403 Forbidden", &[], reason),
     });
-    let error = repository(&server.authority()).tagged("v1").unwrap_err();
+    let error = repository(&server.authority()).tagged("v1", Purpose::Push).unwrap_err();
     assert!(error.to_string().contains("DENIED the quota is used up"), "{error}");
     let methods: Vec<String> = server.requests().into_iter().map(|asked| asked.method).collect();
     assert_eq!(methods, ["HEAD", "GET"]);

@@ -113,3 +113,22 @@ fn a_document_is_a_manifest_or_an_index_and_not_both() {
     }
     Parts::new().with("mediaType", Value::Null).look().unwrap();
 }
+
+#[test]
+fn a_tag_that_moved_is_seen_where_the_registry_tells_no_digest() {
+    let (old, new) = (Parts::new(), Parts::of(2, &json!([])));
+    let (before, now) = (old.digest(), new.digest());
+    let server = Server::start(move |request| {
+        if request.method == "HEAD" {
+            return vec![Do::Send(head("200 OK", &[("Content-Type", MANIFEST)], None))];
+        }
+        if request.target.ends_with(&before.to_string()) {
+            return old.answer(request);
+        }
+        new.answer(request)
+    });
+    let name = Reference::parse(&format!("{}/a:t@{before}", server.authority())).unwrap();
+    let error = find(&client(Registries::default()), &name, Arch::HOST).unwrap_err();
+    let Error::Moved { expected, actual, .. } = &error else { panic!("{error}") };
+    assert_eq!((expected, actual), (&before, &now));
+}

@@ -9,7 +9,7 @@ use hallmark::image::registry::{
     Attachment, Error, Outcome, Placed, PushOptions, PushReport, Set, push,
 };
 use hallmark::image::{Compressor, Image, manifest};
-use hallmark::net::registry::{Reference, Registries, Uploaded, referrers_tag};
+use hallmark::net::registry::{Purpose, Reference, Registries, Uploaded, referrers_tag};
 
 use super::{Shop, client, image, layer, noise};
 use crate::support::registry::{Access, Registry};
@@ -193,8 +193,8 @@ fn an_index_keeps_the_images_of_other_platforms() {
         let report = push_set(&shop, &[(name.clone(), image)], options).unwrap();
         assert_eq!(report.images[0].outcome, Outcome::Present);
         let index = client(Registries::default()).repository(registry.host(), "multi").unwrap();
-        let tagged = index.tagged("v1").unwrap().unwrap();
-        assert_eq!(tagged.digest, Some(report.images[0].digest));
+        let tagged = index.tagged("v1", Purpose::Push).unwrap().unwrap();
+        assert_eq!(tagged.digest, report.images[0].digest);
     }
     let after = registry.accesses();
     assert_eq!(writes(&after[before.len()..]), 0);
