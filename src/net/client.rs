@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::pypi::Pages;
 use super::registry::{Access, Means, Visit};
-use super::transfer::{Call, Failure, Transport, refusal};
+use super::transfer::{Call, Failure, Redirects, Transport, refusal};
 use super::{Address, Config, Error, Server};
 use crate::base::cancel::until_cancelled;
 use crate::base::{Cancel, Digest};
@@ -237,7 +237,8 @@ impl Client {
         let Some(visit) = &opener.visit else {
             return transport.open(opener.address, headers, &self.cancel).await;
         };
-        let call = Call::get(opener.address, headers);
+        let redirects = Redirects::Within(&self.shared.config.registries);
+        let call = Call { redirects, ..Call::get(opener.address, headers) };
         let (response, from) = self.access().send(&self.means(), visit, call).await?;
         match response.status() {
             StatusCode::OK | StatusCode::PARTIAL_CONTENT => Ok((response, from)),

@@ -163,6 +163,14 @@ pub enum Error {
         /// Its explanation, where it has one.
         said: String,
     },
+    /// A registry sends on to a host that nobody wants to be asked by plain HTTP.
+    #[error("{address}: it sends on to {target}, which would be asked by plain HTTP")]
+    PlainHttp {
+        /// What was asked for.
+        address: Address,
+        /// Where to.
+        target: Address,
+    },
     /// An answer that no registry gives.
     #[error("{address}: {reason}")]
     NoRegistry {
@@ -290,6 +298,13 @@ impl Error {
                 "the repository or what was asked for in it is not there (any more)"
             }
             Self::Registry { .. } => "the registry's own words say why",
+            Self::PlainHttp { target, .. } => {
+                return Some(format!(
+                    "if it shall be, name it in HALLMARK_REGISTRY_PLAIN_HTTP ({}); that a registry \
+                     itself is asked so says nothing of others",
+                    target.bare().authority()
+                ));
+            }
             Self::NoRegistry { .. } => {
                 "is this a container registry? A proxy's sign-in page may stand in its place"
             }

@@ -14,6 +14,7 @@ use reqwest::{Method, Response, StatusCode};
 use super::address::Credentials;
 use super::body::Payload;
 use super::certificates::base64;
+use super::registry::Registries;
 use super::{Address, Config, Error, Patience, Proxy, Server};
 use crate::base::cancel::until_cancelled;
 use crate::base::clock::Stopwatch;
@@ -103,6 +104,17 @@ fn deepest(error: &dyn StdError) -> String {
     last.to_string()
 }
 
+/// Where the answers to a request may send it.
+#[derive(Clone, Copy)]
+pub(super) enum Redirects<'a> {
+    /// Anywhere, but never from https to http.
+    Anywhere,
+    /// The same, and by plain HTTP only where this allows it.
+    Within(&'a Registries),
+    /// Nowhere: what it carries is for one server.
+    Nowhere,
+}
+
 /// A request, which may be sent several times: after redirects and failures that pass.
 pub(super) struct Call<'a> {
     pub(super) method: Method,
@@ -111,6 +123,7 @@ pub(super) struct Call<'a> {
     /// For the server of `address` only, wherever redirects lead.
     pub(super) authorization: Option<HeaderValue>,
     pub(super) body: Payload<'a>,
+    pub(super) redirects: Redirects<'a>,
 }
 
 impl<'a> Call<'a> {
@@ -121,6 +134,7 @@ impl<'a> Call<'a> {
             headers: headers.clone(),
             authorization: None,
             body: Payload::None,
+            redirects: Redirects::Anywhere,
         }
     }
 
@@ -234,6 +248,13 @@ impl Transport {
             let next = address.resolve(&target).map_err(refuse)?;
             if address.is_secure() && !next.is_secure() {
                 return Err(refuse("it leaves https for http").into());
+            }
+            match call.redirects {
+                Redirects::Anywhere => {}
+                Redirects::Within(registries) => registries.admit(&address, &next)?,
+                Redirects::Nowhere => {
+                    return Err(refuse("what was sent is for the first server alone").into());
+                }
             }
             if !seen.insert(next.bare()) || seen.len() > MOST_REDIRECTS {
                 return Err(Error::RedirectLoop {

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::super::address::Credentials;
 use super::super::body::Payload;
-use super::super::transfer::{Call, Failure, Transport, basic, refusal};
+use super::super::transfer::{Call, Failure, Redirects, Transport, basic, refusal};
 use super::super::{Address, Config, Error};
 use super::challenge::{self, Challenge};
 use super::credentials::{self, Login, Lookup};
@@ -209,6 +209,8 @@ impl Access {
         if registry.is_secure() && !realm.is_secure() {
             return Err(denied("its token server would be asked by plain HTTP".to_owned()).into());
         }
+        let registries = &means.config.registries;
+        registries.admit(registry, &realm)?;
         let mut scopes = visit.scopes.to_vec();
         if scopes.is_empty() {
             scopes.extend(scope.clone());
@@ -220,7 +222,7 @@ impl Access {
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let joined = scopes.join(" ");
-        let (address, method, body, authorization);
+        let (address, method, body, authorization, redirects);
         if let Some(Login::Identity(token)) = &login {
             pairs.extend([
                 ("grant_type", "refresh_token"),
@@ -234,8 +236,8 @@ impl Access {
                 header::CONTENT_TYPE,
                 HeaderValue::from_static("application/x-www-form-urlencoded"),
             );
-            (address, method, body, authorization) =
-                (realm, Method::POST, Payload::Bytes(Bytes::from(form)), None);
+            (address, method, body, authorization, redirects) =
+                (realm, Method::POST, Payload::Bytes(Bytes::from(form)), None, Redirects::Nowhere);
         } else {
             pairs.extend(scopes.iter().map(|scope| ("scope", scope.as_str())));
             let authorization_of = |login: Login| match login {
@@ -244,14 +246,15 @@ impl Access {
                 }
                 Login::Identity(_) => None,
             };
-            (address, method, body, authorization) = (
+            (address, method, body, authorization, redirects) = (
                 realm.with_query(&pairs),
                 Method::GET,
                 Payload::None,
                 login.and_then(authorization_of),
+                Redirects::Within(registries),
             );
         }
-        let call = Call { method, address: &address, headers, authorization, body };
+        let call = Call { method, address: &address, headers, authorization, body, redirects };
         let (response, from) = means.transport.send(&call, means.cancel).await?;
         if response.status() != StatusCode::OK {
             return Err(objection(means, response, from).await);

@@ -51,7 +51,6 @@ impl Repository {
         let document = self.document(&path, None, purpose)?;
         Ok(document.map(|Document { digest, media_type, .. }| Tagged { digest, media_type }))
     }
-    }
 
     /// What a tag stands for; `None` where there is no such tag.
     pub fn by_tag(&self, tag: &str) -> Result<Option<Document>, Error> {

@@ -4,7 +4,7 @@ use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Response, StatusCode};
 
 use super::super::body::Payload;
-use super::super::transfer::{Call, Failure};
+use super::super::transfer::{Call, Failure, Redirects};
 use super::super::{Address, Client, Error};
 use super::access::{Visit, objection};
 use super::reference::Reference;
@@ -125,6 +125,7 @@ impl Repository {
             headers: ask.headers,
             authorization: None,
             body: ask.body,
+            redirects: Redirects::Within(&self.client.config().registries),
         };
         self.client.access().send(&self.client.means(), &self.visit(ask.scopes), call).await
     }

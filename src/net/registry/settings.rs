@@ -79,10 +79,25 @@ impl Registries {
     /// The address below which a registry's interface lies.
     pub(super) fn root(&self, registry: &str) -> Result<Address, Error> {
         let server = Reference::server(registry);
-        let plain = is_loopback(&server) || self.plain_http.contains(registry);
+        let plain = plain(&server).is_some_and(|address| on_loopback(&address))
+            || self.plain_http.contains(registry);
         let scheme = if plain { "http" } else { "https" };
         Address::parse(&format!("{scheme}://{server}/v2"))
             .map_err(|reason| Error::Reference { text: server, reason: reason.to_owned() })
+    }
+
+    /// Whether a registry may send us on from one address to another: by plain HTTP only to this machine and to hosts that are
+    /// named.
+    pub(in crate::net) fn admit(&self, address: &Address, target: &Address) -> Result<(), Error> {
+        let named = || {
+            let server = |registry: &String| Reference::server(registry);
+            let mut roots = self.plain_http.iter().map(server).filter_map(|server| plain(&server));
+            roots.any(|root| root.same_origin(target))
+        };
+        if target.is_secure() || on_loopback(target) || named() {
+            return Ok(());
+        }
+        Err(Error::PlainHttp { address: address.clone(), target: target.clone() })
     }
 
     /// Registry and repository of every place to pull `name` from, the registry itself last.
@@ -118,9 +133,13 @@ fn check_host(host: &str) -> Result<(), &'static str> {
     }
 }
 
+/// A server, asked by plain HTTP.
+fn plain(server: &str) -> Option<Address> {
+    Address::parse(&format!("http://{server}/")).ok()
+}
+
 /// Whether nobody but this machine answers there.
-fn is_loopback(server: &str) -> bool {
-    let Ok(address) = Address::parse(&format!("http://{server}/")) else { return false };
+fn on_loopback(address: &Address) -> bool {
     let host = address.url().host_str().unwrap_or_default();
     host == "localhost"
         || host
@@ -173,6 +192,31 @@ mod tests {
             ("10.0.0.1:5000", "https://10.0.0.1:5000/v2"),
         ] {
             assert_eq!(registries.root(registry).unwrap().expose(), root);
+        }
+    }
+
+    #[test]
+    fn nobody_is_sent_on_by_plain_http_but_to_the_loopback_and_those_named() {
+        let registries = read(&[(PLAIN_HTTP, "far.example:5000 near.example:80")]).unwrap();
+        let from = Address::parse("http://far.example:5000/v2").unwrap();
+        for (target, good) in [
+            ("https://other.example/x", true),
+            ("http://127.0.0.1:8080/x", true),
+            ("http://localhost/x", true),
+            ("http://[::1]/x", true),
+            ("http://far.example:5000/x", true),
+            ("http://near.example/x", true),
+            ("http://far.example/x", false),
+            ("http://far.example:5001/x", false),
+            ("http://localhost.example/x", false),
+            ("http://192.0.2.2:5000/x", false),
+        ] {
+            let target = Address::parse(target).unwrap();
+            let result = registries.admit(&from, &target);
+            assert_eq!(result.is_ok(), good, "{target}");
+            let Err(error) = result else { continue };
+            assert!(error.to_string().contains(&target.to_string()), "{error}");
+            assert!(error.hint().unwrap().contains(PLAIN_HTTP));
         }
     }
 

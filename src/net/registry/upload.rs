@@ -154,7 +154,7 @@ impl Job<'_> {
         match (answer.0.status(), last) {
             (StatusCode::CREATED, true) => Ok(Some(Uploaded::Sent)),
             (StatusCode::ACCEPTED, false) => {
-                let now = standing(&answer)?;
+                let now = self.standing(&answer)?;
                 let offset = now.offset.unwrap_or(end);
                 if offset > end {
                     return Err(nonsense(&answer.1, "it has more than it was sent").into());
@@ -189,7 +189,7 @@ impl Job<'_> {
         match answer.0.status() {
             StatusCode::CREATED => Ok(Some(Uploaded::Mounted)),
             StatusCode::ACCEPTED => {
-                *session = Some(Session { address: standing(&answer)?.address, offset: 0 });
+                *session = Some(Session { address: self.standing(&answer)?.address, offset: 0 });
                 Ok(None)
             }
             _ => Err(self.repository.objection(answer).await),
@@ -204,11 +204,33 @@ impl Job<'_> {
             tracing::debug!(status = %answer.0.status(), "the upload begins anew");
             return Ok(None);
         }
-        let Standing { address, offset } = standing(&answer)?;
+        let Standing { address, offset } = self.standing(&answer)?;
         // A piece may have come whole, and only the answer was lost: then nothing is left but to end the upload.
         let offset = offset.filter(|offset| *offset <= self.size);
         Ok(offset.map(|offset| Session { address, offset }))
     }
+
+    /// Reads address and place of an upload from an answer.
+    fn standing(&self, (response, from): &(Response, Address)) -> Result<Standing, Error> {
+        let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let location = text(header::LOCATION)
+            .ok_or_else(|| nonsense(from, "it does not say where the upload goes on"))?;
+        let address = from
+            .resolve(location)
+            .map_err(|reason| nonsense(from, &format!("where the upload goes on: {reason}")))?;
+        if from.is_secure() && !address.is_secure() {
+            return Err(nonsense(from, "the upload would leave https for http"));
+        }
+        self.repository.client.config().registries.admit(from, &address)?;
+        // `0-N`, both ends included. Nothing at all looks like one byte, which no piece of ours is.
+        let offset = text(header::RANGE).and_then(|range| {
+            let end =
+                range.trim_start_matches("bytes=").split_once('-')?.1.trim().parse::<u64>().ok()?;
+            Some(if end == 0 { 0 } else { end + 1 })
+        });
+        Ok(Standing { address, offset })
+    }
+
     async fn ask(
         &self,
         method: Method,
@@ -223,24 +245,4 @@ impl Job<'_> {
 
 fn nonsense(address: &Address, reason: &str) -> Error {
     Error::NoRegistry { address: address.clone(), reason: reason.to_owned() }
-}
-
-/// Reads address and place of an upload from an answer.
-fn standing((response, from): &(Response, Address)) -> Result<Standing, Error> {
-    let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
-    let location = text(header::LOCATION)
-        .ok_or_else(|| nonsense(from, "it does not say where the upload goes on"))?;
-    let address = from
-        .resolve(location)
-        .map_err(|reason| nonsense(from, &format!("where the upload goes on: {reason}")))?;
-    if from.is_secure() && !address.is_secure() {
-        return Err(nonsense(from, "the upload would leave https for http"));
-    }
-    // `0-N`, both ends included. Nothing at all looks like one byte, which no piece of ours is.
-    let offset = text(header::RANGE).and_then(|range| {
-        let end =
-            range.trim_start_matches("bytes=").split_once('-')?.1.trim().parse::<u64>().ok()?;
-        Some(if end == 0 { 0 } else { end + 1 })
-    });
-    Ok(Standing { address, offset })
 }

@@ -1,13 +1,24 @@
-//! What tokens are asked for.
+//! What tokens are asked for, and who gets to see what they are bought with.
 
-use hallmark::base::Arch;
+use std::path::Path;
+
+use hallmark::base::{Arch, Digest};
 use hallmark::image::registry::find;
 use hallmark::net::Error;
 use hallmark::net::registry::{Purpose, Reference, Registries};
 
-use super::client;
 use super::locks::Parts;
-use crate::net::server::{Do, Server, answer, ok};
+use super::{client, noise};
+use crate::net::server::{Do, Request, Server, answer, ok};
+
+/// Nobody is there (RFC 5737), and nobody may be asked there by plain HTTP.
+const FAR: &str = "http://192.0.2.2:9";
+
+fn with_entry(folder: &Path, host: &str, entry: &str) -> Registries {
+    let path = folder.join("config.json");
+    fs_err::write(&path, format!(r#"{{"auths": {{"{host}": {entry}}}}}"#)).unwrap();
+    Registries { credentials: vec![path], ..Registries::default() }
+}
 
 fn wants_token(realm: &str) -> Vec<Do> {
     let wants = format!(r#"Bearer realm="{realm}/token",service="x""#);
@@ -42,4 +53,54 @@ fn whoever_reads_asks_for_no_leave_to_write() {
     let tagged = repository.tagged("t", Purpose::Pull).unwrap();
     assert_eq!(tagged.map(|tagged| tagged.digest), Some(digest));
     assert!(matches!(repository.tagged("t", Purpose::Push), Err(Error::Denied { .. })));
+}
+
+#[test]
+fn an_identity_token_follows_no_redirect() {
+    for status in ["307 Temporary Redirect", "308 Permanent Redirect", "302 Found"] {
+        let other = Server::start(|_| ok("application/json", r#"{"token": "t"}"#));
+        let place = format!("{}steal", other.url());
+        let registry = Server::start(move |request| match request.target.as_str() {
+            "/token" => answer(status, &[("Location", &place)], ""),
+            _ => wants_token(&format!("http://{}", request.header("host").unwrap())),
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let host = registry.authority();
+        let registries = with_entry(folder.path(), &host, r#"{"identitytoken": "secret"}"#);
+        let error = client(registries).repository(&host, "a").unwrap().by_tag("t").unwrap_err();
+        assert!(matches!(error, Error::Redirect { .. } | Error::Registry { .. }), "{error}");
+        assert_eq!(other.targets(), [""; 0], "{status}");
+    }
+}
+
+#[test]
+fn nobody_far_is_sent_anything_by_plain_http() {
+    type Handler = fn(&Request) -> Vec<Do>;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("blob");
+    let bytes = noise("blob", 1000);
+    fs_err::write(&path, &bytes).unwrap();
+    let digest = Digest::of(&bytes);
+    let handlers: [(&str, Handler); 3] = [
+        ("a token server", |_| wants_token(FAR)),
+        ("an upload", |_| answer("202 Accepted", &[("Location", &format!("{FAR}/up"))], "")),
+        ("a redirect", |_| {
+            answer("307 Temporary Redirect", &[("Location", &format!("{FAR}/x"))], "")
+        }),
+    ];
+    for (what, handler) in handlers {
+        let registry = Server::start(handler);
+        let host = registry.authority();
+        // That the registry itself is named says nothing of others.
+        let plain_http = [host.clone()].into();
+        let entry = r#"{"auth": "aGFsbG1hcms6c2VjcmV0"}"#;
+        let registries = Registries { plain_http, ..with_entry(folder.path(), &host, entry) };
+        let repository = client(registries).repository(&host, "a").unwrap();
+        let error = repository.upload(&digest, 1000, &path, None, &|_| {}).unwrap_err();
+        assert!(matches!(error, Error::PlainHttp { .. }), "{what}: {error}");
+        assert!(error.to_string().contains(FAR), "{what}: {error}");
+        let hint = error.hint().unwrap();
+        assert!(hint.contains("HALLMARK_REGISTRY_PLAIN_HTTP (192.0.2.2:9)"), "{what}: {hint}");
+        assert_eq!(registry.requests().len(), 1, "{what}");
+    }
 }
