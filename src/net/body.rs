@@ -77,6 +77,11 @@ impl Payload<'_> {
         })
     }
 
+    /// Whether there is a body, and nothing in it.
+    pub(super) fn is_empty(&self) -> bool {
+        matches!(self, Self::Bytes(bytes) if bytes.is_empty())
+    }
+
     /// How many bytes the connection took, over all tries.
     pub(super) fn moved(&self) -> u64 {
         match self {

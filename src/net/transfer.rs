@@ -232,6 +232,10 @@ impl Transport {
             } else if let Some(credentials) = self.credentials_for(&address) {
                 request = request.header(header::AUTHORIZATION, basic(&credentials));
             }
+            if call.body.is_empty() {
+                // RFC 9110 section 8.6; the HTTP library leaves it out where a body has no bytes.
+                request = request.header(header::CONTENT_LENGTH, 0);
+            }
             if let Some(body) = call.body.open()? {
                 request = request.body(body);
             }

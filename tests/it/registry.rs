@@ -17,6 +17,7 @@ mod login;
 mod pull;
 mod push;
 mod tokens;
+mod uploads;
 
 /// A client of a host that has no configuration but this.
 pub(crate) fn client(registries: Registries) -> Client {

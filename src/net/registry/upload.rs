@@ -15,7 +15,8 @@ use super::super::{Address, Error};
 use super::repository::{Ask, Repository, headers};
 use crate::base::Digest;
 
-/// The smallest piece that a registry can make us send by refusing larger ones.
+/// The smallest piece that a registry can make us send by refusing larger ones. Whoever takes less of one than this did not
+/// take it: byte by byte an upload would never end.
 const SMALLEST_PIECE: u64 = 1 << 20;
 
 /// How a blob came to be there.
@@ -160,8 +161,13 @@ impl Job<'_> {
                     return Err(nonsense(&answer.1, "it has more than it was sent").into());
                 }
                 let before = std::mem::replace(open, Session { address: now.address, offset });
-                if offset <= before.offset {
-                    return Err(Failure::passing("the registry took nothing of a piece"));
+                let took = offset.saturating_sub(before.offset);
+                if took < length {
+                    // What is sent in vain is then less, in all, than one of the largest pieces.
+                    self.piece.set(took.max(SMALLEST_PIECE).min(length));
+                }
+                if took < length.min(SMALLEST_PIECE) {
+                    return Err(Failure::passing("the registry took next to nothing of a piece"));
                 }
                 Ok(None)
             }
@@ -226,7 +232,7 @@ impl Job<'_> {
         let offset = text(header::RANGE).and_then(|range| {
             let end =
                 range.trim_start_matches("bytes=").split_once('-')?.1.trim().parse::<u64>().ok()?;
-            Some(if end == 0 { 0 } else { end + 1 })
+            Some(if end == 0 { 0 } else { end.saturating_add(1) })
         });
         Ok(Standing { address, offset })
     }
