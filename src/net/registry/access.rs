@@ -17,6 +17,7 @@ use super::super::transfer::{Call, Failure, Redirects, Transport, basic, refusal
 use super::super::{Address, Config, Error};
 use super::challenge::{self, Challenge};
 use super::credentials::{self, Login, Lookup};
+use super::helper::Helpers;
 use crate::base::Cancel;
 
 /// Answers of token servers, and explanations of registries, are smaller.
@@ -46,6 +47,7 @@ pub(in crate::net) struct Access {
     challenges: Mutex<BTreeMap<String, Challenge>>,
     /// By registry and repository.
     logins: Mutex<BTreeMap<(String, String), Option<Login>>>,
+    helpers: Helpers,
     /// By the address of the registry and the scopes.
     tokens: Mutex<BTreeMap<(String, Vec<String>), HeaderValue>>,
 }
@@ -166,7 +168,8 @@ impl Access {
             registry: visit.registry,
             server: visit.server,
             repository: visit.repository,
-            helpers: registries.helpers.as_deref(),
+            helpers: &self.helpers,
+            path: registries.helpers.as_deref(),
             deadline: means.config.patience.answer,
             cancel: means.cancel,
         };

@@ -19,7 +19,7 @@ use base64::Engine as _;
 use serde::Deserialize;
 
 use super::super::Error;
-use super::helper;
+use super::helper::Helpers;
 use crate::base::Cancel;
 
 /// Files of more than this are not configuration.
@@ -72,8 +72,10 @@ pub(super) struct Lookup<'a> {
     pub(super) server: &'a str,
     /// The repository.
     pub(super) repository: &'a str,
+    /// What helpers answered before.
+    pub(super) helpers: &'a Helpers,
     /// Where helpers are; see [`super::Registries::helpers`].
-    pub(super) helpers: Option<&'a str>,
+    pub(super) path: Option<&'a str>,
     /// How long a helper may take.
     pub(super) deadline: Duration,
     pub(super) cancel: &'a Cancel,
@@ -97,7 +99,7 @@ pub(super) fn find(files: &[PathBuf], lookup: &Lookup<'_>) -> Result<Option<Logi
         let helper =
             best(&settings.cred_helpers, &names).map(|(key, helper)| (key.clone(), helper.clone()));
         if let Some((key, name)) = helper {
-            if let Some(login) = helper::ask(&name, &key, lookup)? {
+            if let Some(login) = lookup.helpers.ask(&name, &key, lookup)? {
                 return Ok(Some(login));
             }
             continue;
@@ -111,7 +113,7 @@ pub(super) fn find(files: &[PathBuf], lookup: &Lookup<'_>) -> Result<Option<Logi
             // Docker keeps each login under the key that its configuration has for it.
             let key =
                 best(&settings.auths, &names).map_or(lookup.registry, |(key, _)| key.as_str());
-            if let Some(login) = helper::ask(&store, key, lookup)? {
+            if let Some(login) = lookup.helpers.ask(&store, key, lookup)? {
                 return Ok(Some(login));
             }
         }
@@ -174,7 +176,8 @@ mod tests {
             registry,
             server: registry,
             repository,
-            helpers: None,
+            helpers: &Helpers::default(),
+            path: None,
             deadline: Duration::from_secs(1),
             cancel: &Cancel::new(),
         };

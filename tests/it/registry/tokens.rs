@@ -1,5 +1,6 @@
 //! What tokens are asked for, and who gets to see what they are bought with.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use hallmark::base::{Arch, Digest};
@@ -103,4 +104,48 @@ fn nobody_far_is_sent_anything_by_plain_http() {
         assert!(hint.contains("HALLMARK_REGISTRY_PLAIN_HTTP (192.0.2.2:9)"), "{what}: {hint}");
         assert_eq!(registry.requests().len(), 1, "{what}");
     }
+}
+
+#[test]
+fn a_helper_that_fails_is_asked_once_and_leaves_nobody_behind() {
+    let registry =
+        Server::start(|_| answer("401 Unauthorized", &[("WWW-Authenticate", "Basic realm=x")], ""));
+    let (host, folder) = (registry.authority(), tempfile::tempdir().unwrap());
+    let children = folder.path().join("children");
+    let helper = folder.path().join("docker-credential-hangs");
+    let script =
+        format!("#!/bin/sh\nsleep 100 &\necho $$ $! >> {}\nsleep 100\n", children.display());
+    fs_err::write(&helper, script).unwrap();
+    fs_err::set_permissions(&helper, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = folder.path().join("config.json");
+    fs_err::write(&path, r#"{"credsStore": "hangs"}"#).unwrap();
+    let helpers = format!("{}:/usr/bin:/bin", folder.path().display());
+    let registries =
+        Registries { credentials: vec![path], helpers: Some(helpers), ..Registries::default() };
+    let client = client(registries);
+    std::thread::scope(|scope| {
+        for number in 0..6 {
+            // Of several repositories, too.
+            let repository = client.repository(&host, &format!("a{}", number % 2)).unwrap();
+            scope.spawn(move || {
+                let error = repository.by_tag("t").unwrap_err();
+                assert!(matches!(error, Error::Helper { .. }), "{error}");
+                assert!(error.to_string().contains("no answer within"), "{error}");
+            });
+        }
+    });
+    let children = fs_err::read_to_string(children).unwrap();
+    assert_eq!(children.lines().count(), 1, "{children}");
+    // Nobody may be left, but for what nobody has waited for yet.
+    let runs = |pid: &str| {
+        let stat = fs_err::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+    };
+    for _ in 0..100 {
+        if !children.split_whitespace().any(runs) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    panic!("still there: {children}");
 }
