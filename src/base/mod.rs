@@ -15,6 +15,7 @@ pub mod progress;
 mod remover;
 pub mod scratch;
 pub mod store;
+mod words;
 
 pub use arch::Arch;
 pub use cancel::Cancel;
@@ -25,3 +26,4 @@ pub use owner::Owner;
 pub use progress::{Event, Reporter, SharedReporter, TaskId};
 pub use scratch::Scratch;
 pub use store::Store;
+pub use words::harmless;

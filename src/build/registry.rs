@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::step::cached_layer;
 use super::{Error, command};
-use crate::base::{Digest, canon};
+use crate::base::{Digest, canon, harmless};
 use crate::image::{self, Image, ImageConfig, Layer};
 use crate::lock::{BaseLock, LockedImage};
 use crate::resolve::python::PYTHON;
@@ -28,7 +28,7 @@ pub(super) fn base(
     let bytes = bench.store.read_blob(&locked.config.sha256)?;
     let invalid = |problem: String| Error::Invalid {
         what: format!("the image {name}"),
-        problem,
+        problem: harmless(&problem),
         hint: Some(
             "lock the base again with `hallmark lock --refresh`, or choose another image"
                 .to_owned(),
@@ -50,14 +50,21 @@ pub(super) fn base(
         return Err(invalid("it has no layers".to_owned()));
     }
     let mut layers = Vec::new();
-    for (blob, diff_id) in locked.layers.iter().zip(diff_ids) {
+    for (number, (blob, diff_id)) in (1..).zip(locked.layers.iter().zip(diff_ids)) {
         let expected = diff_id.strip_prefix("sha256:").and_then(|hex| Digest::from_hex(hex).ok());
         let inputs = json!({ "step": "registry-layer", "version": VERSION, "blob": blob.sha256 });
         let layer: Layer = cached_layer(bench, "layer", &blob.sha256.hex()[..12], &inputs, |_| {
-            Ok(image::import_layer(bench.store, &blob.sha256, bench.cancel)?)
+            image::import_layer(bench.store, &blob.sha256, bench.cancel).map_err(|error| {
+                let of = locked.layers.len();
+                let problem = || format!("layer {number} of {of} ({}): {error}", blob.sha256);
+                if error.is_damage() { invalid(problem()) } else { error.into() }
+            })
         })?;
         if expected != Some(layer.diff_id) {
-            return Err(invalid(format!("a layer: expected {diff_id}, got {}", layer.diff_id)));
+            return Err(invalid(format!(
+                "layer {number}: expected {diff_id}, got {}",
+                layer.diff_id
+            )));
         }
         layers.push(layer);
     }

@@ -200,6 +200,19 @@ impl Error {
         }
     }
 
+    /// Whether an archive's own bytes are to blame, and not this machine.
+    pub fn is_damage(&self) -> bool {
+        use std::io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+        match self {
+            Self::Archive { .. } | Self::Damaged { .. } => true,
+            // Words of the decompressors.
+            Self::Base(crate::base::Error::Io(error)) => {
+                matches!(error.kind(), InvalidData | InvalidInput | Other | UnexpectedEof)
+            }
+            _ => false,
+        }
+    }
+
     /// Whether the disk (or its quota) is full.
     pub fn is_disk_full(&self) -> bool {
         match self {

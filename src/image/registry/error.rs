@@ -1,6 +1,6 @@
 //! What can go wrong between a store and a registry.
 
-use crate::base::Digest;
+use crate::base::{Digest, harmless};
 
 /// An error of images in registries.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +62,7 @@ pub enum Error {
         lost: Vec<String>,
     },
     /// A document that is not of the form that it should be.
-    #[error("{name}: {problem}")]
+    #[error("{name}: {}", harmless(problem))]
     Document {
         /// The image, or the file.
         name: String,
@@ -72,7 +72,7 @@ pub enum Error {
 }
 
 fn list(names: &[String]) -> String {
-    if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
+    if names.is_empty() { "nothing".to_owned() } else { harmless(&names.join(", ")) }
 }
 
 impl Error {

@@ -18,7 +18,7 @@ use super::super::{Address, Config, Error};
 use super::challenge::{self, Challenge};
 use super::credentials::{self, Login, Lookup};
 use super::helper::Helpers;
-use crate::base::Cancel;
+use crate::base::{Cancel, harmless};
 
 /// Answers of token servers, and explanations of registries, are smaller.
 const LARGEST_ANSWER: usize = 1024 * 1024;
@@ -348,7 +348,7 @@ pub(in crate::net) async fn objection(
             faults.collect::<Vec<_>>().join("; ")
         },
     );
-    let said: String = said.chars().filter(|c| !c.is_control()).take(300).collect();
+    let said = harmless(&said);
     if matches!(status.as_u16(), 401 | 403) {
         let reason = if said.is_empty() { format!("it says {status}") } else { said };
         return Error::Denied { address: from, reason }.into();

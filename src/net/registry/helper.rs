@@ -16,6 +16,7 @@ use serde::Deserialize;
 use super::super::Error;
 use super::credentials::{Login, Lookup};
 use crate::base::clock::Stopwatch;
+use crate::base::harmless;
 
 /// More than any secret has.
 const LONGEST_ANSWER: u64 = 64 * 1024;
@@ -140,8 +141,7 @@ fn ask(name: &str, server: &str, lookup: &Lookup<'_>) -> Result<Option<Login>, S
         }
         // What is longer is no message, and may be what nobody should read.
         let said = if said.len() > LONGEST_MESSAGE { "..." } else { said.trim() };
-        let said: String = said.chars().filter(|c| !c.is_control()).collect();
-        return Err(fail(format!("{status}: {said}")));
+        return Err(fail(format!("{status}: {}", harmless(said))));
     }
     let answer: Answer = serde_json::from_slice(&text)
         // Not the parser's words: they may quote the secret.

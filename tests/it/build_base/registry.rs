@@ -51,8 +51,13 @@ fn a_lock_without_layers_reads() {
 #[test]
 fn what_is_wrong_with_an_image_is_said_with_its_name_and_a_way_out() {
     let good = [0_u8; 1024];
+    // The first bytes are gzip's, and nothing else is.
+    let no_gzip: &[u8] = b"\x1f\x8b\x00nothing that any program wrote";
+    let no_tar = [b'x'; 2048];
     for (says, layers, variables) in [
         ("it has no layers", vec![], vec![]),
+        ("layer 2 of 2 (sha256:", vec![&good[..], no_gzip], vec![]),
+        ("layer 1 of 1 (sha256:", vec![&no_tar[..]], vec![]),
         (r#"its variable "A" holds a NUL"#, vec![&good[..]], vec!["A=b\0c"]),
         (r#"its variable "=x" has no name"#, vec![&good[..]], vec!["=x"]),
     ] {

@@ -132,3 +132,13 @@ fn a_tag_that_moved_is_seen_where_the_registry_tells_no_digest() {
     let Error::Moved { expected, actual, .. } = &error else { panic!("{error}") };
     assert_eq!((expected, actual), (&before, &now));
 }
+
+#[test]
+fn a_platform_cannot_write_on_the_terminal() {
+    let mut parts = Parts::new();
+    parts.config["architecture"] = "\u{1b}[2Jarm\u{202e}".into();
+    let bytes = parts.config.to_string();
+    let parts = parts.with("config", descriptor(CONFIG, bytes.as_bytes()));
+    let error = parts.look().unwrap_err().to_string();
+    assert!(error.ends_with("only for linux/[2Jarm"), "{error:?}");
+}

@@ -1,0 +1,23 @@
+//! Words of strangers, for people to read.
+
+/// More than anybody reads of them.
+const LONGEST: usize = 300;
+
+/// What a stranger wrote, as it may be shown: without characters that steer a terminal or turn the direction of a line (Unicode
+/// Standard Annex 9, "Explicit Directional Formatting"), and not too much of it.
+pub fn harmless(text: &str) -> String {
+    let steers =
+        |c: &char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars().filter(|c| !steers(c)).take(LONGEST).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_steers_the_terminal() {
+        assert_eq!(harmless("\u{1b}[31mred\u{7}\n\u{9b}\u{202e}\u{2066}x ü\u{7f}"), "[31mredx ü");
+        assert_eq!(harmless(&"é".repeat(1000)).chars().count(), LONGEST);
+    }
+}
