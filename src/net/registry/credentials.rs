@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -45,13 +46,12 @@ impl fmt::Debug for Login {
     }
 }
 
+/// As with Docker, `null` is nothing, at every place.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct Settings {
-    #[serde(default)]
-    auths: BTreeMap<String, Auth>,
-    #[serde(default)]
-    cred_helpers: BTreeMap<String, String>,
+    auths: Option<BTreeMap<String, Option<Auth>>>,
+    cred_helpers: Option<BTreeMap<String, String>>,
     creds_store: Option<String>,
 }
 
@@ -87,32 +87,41 @@ pub(super) fn find(files: &[PathBuf], lookup: &Lookup<'_>) -> Result<Option<Logi
         let fail = |reason: String| Error::Logins { path: path.clone(), reason };
         let text = match fs_err::metadata(path) {
             Err(_) => continue,
+            // The null device is how some say that there is nothing.
+            Ok(metadata) if metadata.file_type().is_char_device() => continue,
+            // A pipe could keep us waiting for ever.
+            Ok(metadata) if !metadata.is_file() => {
+                return Err(fail("it is not a file".to_owned()));
+            }
             Ok(metadata) if metadata.len() > LARGEST_FILE => {
                 return Err(fail(format!("it has {} bytes", metadata.len())));
             }
             Ok(_) => fs_err::read(path).map_err(|error| fail(error.to_string()))?,
         };
-        let settings: Settings = serde_json::from_slice(&text).map_err(|error| {
+        if text.trim_ascii().is_empty() {
+            continue;
+        }
+        let settings: Option<Settings> = serde_json::from_slice(&text).map_err(|error| {
             fail(format!("it does not read (line {}, column {})", error.line(), error.column()))
         })?;
+        let settings = settings.unwrap_or_default();
+        let (auths, cred_helpers) =
+            (settings.auths.unwrap_or_default(), settings.cred_helpers.unwrap_or_default());
         let names: Vec<String> = names(lookup.registry, lookup.server, lookup.repository);
-        let helper =
-            best(&settings.cred_helpers, &names).map(|(key, helper)| (key.clone(), helper.clone()));
-        if let Some((key, name)) = helper {
-            if let Some(login) = lookup.helpers.ask(&name, &key, lookup)? {
+        if let Some((key, name)) = best(&cred_helpers, &names) {
+            if let Some(login) = lookup.helpers.ask(name, key, lookup)? {
                 return Ok(Some(login));
             }
             continue;
         }
-        if let Some((key, auth)) = best(&settings.auths, &names)
+        if let Some((key, Some(auth))) = best(&auths, &names)
             && let Some(login) = login(auth).map_err(|reason| fail(format!("{key}: {reason}")))?
         {
             return Ok(Some(login));
         }
         if let Some(store) = settings.creds_store.filter(|store| !store.is_empty()) {
             // Docker keeps each login under the key that its configuration has for it.
-            let key =
-                best(&settings.auths, &names).map_or(lookup.registry, |(key, _)| key.as_str());
+            let key = best(&auths, &names).map_or(lookup.registry, |(key, _)| key.as_str());
             if let Some(login) = lookup.helpers.ask(&store, key, lookup)? {
                 return Ok(Some(login));
             }
@@ -206,6 +215,39 @@ mod tests {
                 "{registry}/{repository}"
             );
         }
+    }
+
+    #[test]
+    fn what_is_nothing_for_docker_is_nothing() {
+        for text in [
+            "",
+            " \n",
+            "{}",
+            "null",
+            r#"{"auths": null, "credHelpers": null, "credsStore": null}"#,
+            r#"{"auths": {"a.example": null}}"#,
+        ] {
+            assert_eq!(found(text, "a.example", "x").unwrap(), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_pipe_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.json");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let lookup = Lookup {
+            registry: "a.example",
+            server: "a.example",
+            repository: "x",
+            helpers: &Helpers::default(),
+            path: None,
+            deadline: Duration::from_secs(1),
+            cancel: &Cancel::new(),
+        };
+        let error = find(&[path], &lookup).unwrap_err();
+        assert!(error.to_string().contains("config.json: it is not a file"), "{error}");
     }
 
     #[test]
