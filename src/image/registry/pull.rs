@@ -68,6 +68,9 @@ pub fn find(client: &Client, name: &Reference, arch: Arch) -> Result<Found, Erro
             let digest = digest_of(&text, entry)?;
             let document = document(&places, &text, |place| place.by_digest(&digest))?;
             check_size(&text, entry, document.bytes.len() as u64)?;
+            if read_index(&text, &document.bytes, &document.media_type)?.is_some() {
+                return Err(wrong(&text, "its index names another index".to_owned()));
+            }
             document
         }
     };

@@ -112,6 +112,27 @@ fn a_document_is_a_manifest_or_an_index_and_not_both() {
         assert!(error.to_string().contains("a manifest and an index at once"), "{error}");
     }
     Parts::new().with("mediaType", Value::Null).look().unwrap();
+    // What an index names is looked at as well.
+    let both = Parts::new().with("manifests", json!([]));
+    let index = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": [] });
+    for (says, entry) in [
+        ("a manifest and an index at once", both.manifest.to_string()),
+        ("its index names another index", index.to_string()),
+    ] {
+        let mut named = descriptor(MANIFEST, entry.as_bytes());
+        named["platform"] = json!({ "os": "linux", "architecture": Arch::HOST.oci() });
+        let manifest = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": [named] });
+        let top = Parts { manifest, ..Parts::new() };
+        let server = Server::start(move |request| {
+            if request.target.ends_with(&Digest::of(&entry).to_string()) {
+                return ok(MANIFEST, &entry);
+            }
+            top.answer(request)
+        });
+        let name = Reference::parse(&format!("{}/a:t", server.authority())).unwrap();
+        let error = find(&client(Registries::default()), &name, Arch::HOST).unwrap_err();
+        assert!(error.to_string().contains(says), "{says}: {error}");
+    }
 }
 
 #[test]
