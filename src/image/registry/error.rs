@@ -61,6 +61,14 @@ pub enum Error {
         /// Those platforms.
         lost: Vec<String>,
     },
+    /// An image that is none to build upon.
+    #[error("{name}: {}", harmless(problem))]
+    Unfit {
+        /// The image.
+        name: String,
+        /// What is wrong.
+        problem: String,
+    },
     /// A document that is not of the form that it should be.
     #[error("{name}: {}", harmless(problem))]
     Document {
@@ -94,6 +102,10 @@ impl Error {
             }
             Self::Platform { .. } => "choose an image that was made for this processor",
             Self::Others { .. } => "keep them with --index, or choose another name",
+            Self::Unfit { .. } => {
+                "choose another image, or make it anew: a base has 1 to 120 layers, and variables that a \
+                 process can have"
+            }
             Self::Document { .. } => "is this a container image in OCI's or Docker's present form?",
         };
         Some(text.to_owned())

@@ -86,7 +86,7 @@ pub fn find(client: &Client, name: &Reference, arch: Arch) -> Result<Found, Erro
     if platform != platform_of(arch) {
         return Err(other_platform(&text, arch, vec![platform]));
     }
-    variables(&described).map_err(|problem| wrong(&text, problem))?;
+    variables(&described).map_err(|problem| unfit(&text, problem))?;
     let layers = manifest.layers().iter().map(|layer| {
         check_layer(&text, layer)?;
         held(&text, layer)
@@ -98,12 +98,12 @@ pub fn find(client: &Client, name: &Reference, arch: Arch) -> Result<Found, Erro
         return Err(wrong(&text, problem));
     }
     if layers.is_empty() {
-        return Err(wrong(&text, "it has no layers".to_owned()));
+        return Err(unfit(&text, "it has no layers".to_owned()));
     }
     if layers.len() > MOST_LAYERS {
         let problem =
             format!("it has {} layers, and at most {MOST_LAYERS} are taken", layers.len());
-        return Err(wrong(&text, problem));
+        return Err(unfit(&text, problem));
     }
     Ok(Found { digest: top.digest, manifest: bottom.digest, config, layers })
 }
@@ -157,6 +157,10 @@ fn check_layer(name: &str, layer: &Descriptor) -> Result<(), Error> {
 
 fn wrong(name: &str, problem: String) -> Error {
     Error::Document { name: name.to_owned(), problem }
+}
+
+fn unfit(name: &str, problem: String) -> Error {
+    Error::Unfit { name: name.to_owned(), problem }
 }
 
 fn other_platform(name: &str, arch: Arch, actual: Vec<String>) -> Error {

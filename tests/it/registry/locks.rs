@@ -92,7 +92,7 @@ fn images_that_cannot_be_run_upon_are_refused() {
         let error = parts.look().unwrap_err();
         let told = error.to_string();
         assert!(told.contains(says) && told.contains("/a:t: "), "{says}: {told}");
-        assert!(error.hint().is_some(), "{says}");
+        assert!(error.hint().unwrap().contains("choose another image"), "{says}");
     }
 }
 
