@@ -63,7 +63,7 @@ pub enum Error {
     },
     /// The answer to a beginning of TLS is none of TLS.
     #[error("{address}: the server seems to speak plain HTTP, without encryption")]
-    PlainHttp {
+    Unencrypted {
         /// From where.
         address: Address,
     },
@@ -252,7 +252,7 @@ impl Error {
             Self::Unreachable { reason, .. } if reason.contains("certificate") => {
                 "if a proxy of yours signs the connection, name its certificate in SSL_CERT_FILE"
             }
-            Self::PlainHttp { .. } => {
+            Self::Unencrypted { .. } => {
                 "if that is meant: for a registry, `push --plain-http`, or its host and port in \
                  HALLMARK_REGISTRY_PLAIN_HTTP; for an index or a mirror, http:// in its address"
             }

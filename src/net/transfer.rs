@@ -74,7 +74,7 @@ impl Failure {
         let reason = deepest(&error);
         let unconnected = error.is_connect();
         if unconnected && reason.contains(NOT_TLS) {
-            return Self::Final(Error::PlainHttp { address: address.clone() });
+            return Self::Final(Error::Unencrypted { address: address.clone() });
         }
         if unconnected && reason.contains("certificate") {
             // Trying again does not make a certificate valid.

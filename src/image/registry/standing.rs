@@ -28,7 +28,9 @@ impl Standing {
         if index {
             return Ok(Self::Index(repository.by_tag(tag)?));
         }
-        let Some(tagged) = repository.tagged(tag, Purpose::Push)? else { return Ok(Self::Image(None)) };
+        let Some(tagged) = repository.tagged(tag, Purpose::Push)? else {
+            return Ok(Self::Image(None));
+        };
         if is_index(&tagged.media_type)
             && let Some(document) = repository.by_tag(tag)?
             && let Some(index) = read_index(name, &document.bytes, &document.media_type)?

@@ -4,7 +4,7 @@ use reqwest::header::{self, HeaderMap};
 use reqwest::{Method, StatusCode};
 
 use super::super::body::Payload;
-use super::super::transfer::{Call, Failure};
+use super::super::transfer::{Call, Failure, Redirects};
 use super::super::{Address, Error};
 use super::manifests::media_type;
 use super::repository::{Repository, headers};
@@ -27,6 +27,7 @@ impl Repository {
                 headers: headers(&[(header::ACCEPT, "application/json")]),
                 authorization: None,
                 body: Payload::None,
+                redirects: Redirects::Within(&client.config().registries),
             };
             let (response, from) = means.transport.send(&call, means.cancel).await?;
             let (status, lines) = (response.status(), response.headers());
