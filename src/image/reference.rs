@@ -135,7 +135,7 @@ mod tests {
             ("{id", "invalid reference"),
             ("A/{id}/:x", "invalid reference"),
             ("X/{id}", "upper case"),
-            ("registry.example/Team/{id_1776}:v1", "upper case"),
+            ("registry.example/Team/{id_1776}:v1", "invalid reference"),
             ("two words/{id}", "invalid reference"),
             ("{id}@sha256:aa", "invalid"),
             ("", "at least one component"),
