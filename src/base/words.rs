@@ -4,11 +4,12 @@
 const LONGEST: usize = 300;
 
 /// What a stranger wrote, as it may be shown: without characters that steer a terminal or turn the direction of a line (Unicode
-/// Standard Annex 9, "Explicit Directional Formatting"), and not too much of it.
+/// Standard Annex 9, "Explicit Directional Formatting"), in one line, and not too much of it.
 pub fn harmless(text: &str) -> String {
     let steers =
         |c: &char| c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.chars().filter(|c| !steers(c)).take(LONGEST).collect()
+    let in_a_line = |c: char| if c.is_whitespace() { ' ' } else { c };
+    text.chars().map(in_a_line).filter(|c| !steers(c)).take(LONGEST).collect()
 }
 
 #[cfg(test)]
@@ -17,7 +18,7 @@ mod tests {
 
     #[test]
     fn nothing_steers_the_terminal() {
-        assert_eq!(harmless("\u{1b}[31mred\u{7}\n\u{9b}\u{202e}\u{2066}x ü\u{7f}"), "[31mredx ü");
+        assert_eq!(harmless("\u{1b}[31mred\u{7}\n\u{9b}\u{202e}\u{2066}x ü\u{7f}"), "[31mred x ü");
         assert_eq!(harmless(&"é".repeat(1000)).chars().count(), LONGEST);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bollard::errors::Error as ClientError;
 
 use super::daemon::ApiVersion;
-use crate::base::Digest;
+use crate::base::{Digest, harmless};
 
 /// An error of a daemon or of the way to it.
 #[derive(Debug, thiserror::Error)]
@@ -162,9 +162,11 @@ impl DaemonError {
         let (endpoint, doing) = (endpoint.to_owned(), doing.to_owned());
         match error {
             ClientError::DockerResponseServerError { status_code, message } => {
-                Self::refusal(endpoint, doing, Some(status_code), message)
+                Self::refusal(endpoint, doing, Some(status_code), &message)
             }
-            ClientError::DockerStreamError { error } => Self::refusal(endpoint, doing, None, error),
+            ClientError::DockerStreamError { error } => {
+                Self::refusal(endpoint, doing, None, &error)
+            }
             ClientError::JsonDataError { .. } | ClientError::JsonSerdeError { .. } => {
                 Self::NotADaemon { endpoint, reason: error.to_string() }
             }
@@ -177,8 +179,7 @@ impl DaemonError {
         let looked =
             |reason: &str| Self::NoDaemon { looked: vec![format!("{endpoint}: {reason}")] };
         if let ClientError::DockerResponseServerError { status_code, message } = error {
-            let message: String = message.chars().take(200).collect();
-            let reason = format!("it says {status_code} {message}");
+            let reason = format!("it says {status_code} {}", harmless(message));
             return Self::NotADaemon { endpoint: endpoint.to_owned(), reason };
         }
         match io_kind(error) {
@@ -192,8 +193,11 @@ impl DaemonError {
         }
     }
 
-    fn refusal(endpoint: String, doing: String, status: Option<u16>, message: String) -> Self {
-        if message.contains("no space left on device") || message.contains("disk quota exceeded") {
+    fn refusal(endpoint: String, doing: String, status: Option<u16>, message: &str) -> Self {
+        let full = ["no space left on device", "disk quota exceeded"];
+        let full = full.iter().any(|words| message.contains(words));
+        let message = harmless(message);
+        if full {
             return Self::DiskFull { endpoint, doing, message };
         }
         Self::Refused { endpoint, doing, status, message }
@@ -267,4 +271,19 @@ fn deepest(error: &ClientError) -> String {
         last = source;
     }
     last.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemons_words_steer_no_terminal() {
+        let message = format!("<html>\u{1b}[31m no space left on device{}", "x".repeat(100_000));
+        let error = ClientError::DockerResponseServerError { status_code: 500, message };
+        let error = DaemonError::of_call("unix:///d.sock", "start a container", error);
+        assert!(matches!(error, DaemonError::DiskFull { .. }), "{error:?}");
+        let text = error.to_string();
+        assert!(!text.contains('\u{1b}') && text.len() < 500, "{text}");
+    }
 }
