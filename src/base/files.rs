@@ -1,7 +1,7 @@
 //! Files written whole or not at all, and bytes from outside checked to their end.
 
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
@@ -65,6 +65,66 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<bool, Error> {
     file.write_all(bytes)?;
     file.commit(path)?;
     Ok(true)
+}
+
+/// What a user asked to be written: a file that appears when it is whole; or what is there and no file (a pipe, a device, a link to
+/// one of them), which takes the bytes as they come.
+pub enum OutputFile {
+    /// A file, and its path.
+    Whole(AtomicFile, PathBuf),
+    /// Something else.
+    Direct(fs_err::File),
+}
+
+impl OutputFile {
+    /// Begins to write to `path`.
+    pub fn create(path: &Path) -> Result<Self, Error> {
+        if is_other(path) {
+            return Ok(Self::Direct(fs_err::File::create(path)?));
+        }
+        let folder = path.parent().unwrap_or(Path::new("."));
+        Ok(Self::Whole(AtomicFile::new_in(folder)?, path.to_owned()))
+    }
+
+    /// All is written.
+    pub fn commit(self) -> Result<(), Error> {
+        match self {
+            Self::Whole(file, path) => file.commit(&path),
+            Self::Direct(mut file) => Ok(file.flush()?),
+        }
+    }
+}
+
+impl Write for OutputFile {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Whole(file, _) => file.write(buffer),
+            Self::Direct(file) => file.write(buffer),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Whole(file, _) => file.flush(),
+            Self::Direct(file) => file.flush(),
+        }
+    }
+}
+
+/// Whether something that is no file is there.
+fn is_other(path: &Path) -> bool {
+    fs_err::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file())
+}
+
+/// Writes `bytes` to the [`OutputFile`] at `path`.
+pub fn write_output(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    // What may be a pipe is not read.
+    if !is_other(path) {
+        return write_atomic(path, bytes).map(|_| ());
+    }
+    let mut file = OutputFile::create(path)?;
+    file.write_all(bytes)?;
+    file.commit()
 }
 
 /// The digest and the length of a file.
@@ -172,5 +232,30 @@ mod tests {
         assert!(write_atomic(&path, b"whole").unwrap());
         assert!(!write_atomic(&path, b"whole").unwrap());
         assert_eq!(fs_err::read(&path).unwrap(), b"whole");
+    }
+
+    #[test]
+    fn what_is_no_file_is_written_to_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        write_output(&file, b"first").unwrap();
+        write_output(&file, b"new").unwrap();
+        fs_err::os::unix::fs::symlink(&file, &link).unwrap();
+        write_output(&link, b"through").unwrap();
+        assert!(fs_err::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs_err::read(&file).unwrap(), b"through");
+        write_output(Path::new("/dev/null"), b"x").unwrap();
+        assert!(!fs_err::metadata("/dev/null").unwrap().is_file());
+
+        let pipe = folder.path().join("pipe");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let reader = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs_err::read(pipe).unwrap()
+        });
+        write_output(&pipe, b"rows").unwrap();
+        assert_eq!(reader.join().unwrap(), b"rows");
+        assert_eq!(fs_err::read_dir(folder.path()).unwrap().count(), 3);
     }
 }

@@ -7,7 +7,7 @@ use super::gold::Gold;
 use super::session::{Session, report_failures};
 use super::settings::Settings;
 use super::{archive, exit, size, swebench};
-use crate::base::files::write_atomic;
+use crate::base::files::write_output;
 use crate::pipeline::{self, Locks};
 use crate::{image, manifest};
 
@@ -78,7 +78,7 @@ fn write_images(args: &Images, settings: &Settings) -> anyhow::Result<u8> {
     let version = env!("CARGO_PKG_VERSION");
     let manifest = pipeline.manifest(&board, &verdicts, plan.policy(), compressor, version)?;
     let bytes = manifest::write(&manifest).map_err(pipeline::Error::from)?;
-    write_atomic(&output.join("manifest.json"), &bytes).map_err(pipeline::Error::from)?;
+    write_output(&output.join("manifest.json"), &bytes).map_err(pipeline::Error::from)?;
     archive::print(settings, &images);
     settings.printer.record("export", &serde_json::json!({ "images": images }));
     settings.printer.note(&format!(

@@ -53,6 +53,13 @@ impl Printer {
         }
     }
 
+    /// Data that is lines already; nothing with `--json`.
+    pub(crate) fn lines(self, text: &str) {
+        if !self.json {
+            let _ = std::io::stdout().write_all(text.as_bytes());
+        }
+    }
+
     /// A record for programs; nothing without `--json`.
     pub(crate) fn record<T: Serialize>(self, kind: &str, value: &T) {
         if self.json {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::settings::Settings;
 use super::{exit, table};
-use crate::base::files::write_atomic;
+use crate::base::files::write_output;
 use crate::pipeline::{self, InstanceVerdict};
 use crate::{manifest, report};
 
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
         .unwrap_or_else(|| PathBuf::from(format!("{}.report.html", file_name(&input.split))));
     let output = output.map_or_else(|| settings.output_file(&shown), Ok)?;
     let page = report::html(&input);
-    write_atomic(&output, page.as_bytes()).map_err(pipeline::Error::from)?;
+    write_output(&output, page.as_bytes()).map_err(pipeline::Error::from)?;
     let absent: usize = input.instances.iter().map(|instance| instance.facts.absent.len()).sum();
     let verdicts: Vec<InstanceVerdict> = input
         .instances

@@ -1,15 +1,18 @@
 //! `hallmark export swebench`: rows for the harness of SWE-bench.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::args::Selection;
 use super::gold::Gold;
 use super::session::{Session, report_failures};
 use super::settings::Settings;
 use super::{exit, size};
-use crate::base::files::write_atomic;
+use crate::base::files::write_output;
 use crate::image::NameTemplate;
 use crate::pipeline::{self, Locks};
+
+/// Standard output by its other name.
+const STDOUT: &str = "/dev/stdout";
 
 /// Write the admitted instances of a split as rows that the harness of SWE-bench grades
 ///
@@ -20,7 +23,7 @@ use crate::pipeline::{self, Locks};
 pub(crate) struct Args {
     #[command(flatten)]
     selection: Selection,
-    /// File to write: JSON lines
+    /// File to write: JSON lines; `-` is standard output
     output: PathBuf,
     /// Pattern of image names: {id}, {id_1776} (with `_1776_` for `__`), {arch}
     #[arg(long, value_name = "TEMPLATE", default_value = NameTemplate::LOCAL)]
@@ -34,6 +37,15 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     let template = NameTemplate::parse(&args.name).map_err(pipeline::Error::from)?;
+    let to_stdout = [STDOUT, "-"].iter().any(|name| args.output == Path::new(name));
+    if to_stdout && settings.printer.json {
+        return Err(pipeline::Error::NoEffect {
+            option: "--json",
+            why: "standard output is for the rows",
+            instead: "write the rows to a file",
+        }
+        .into());
+    }
     let output = settings.output_file(&args.output)?;
     let session = Session::open(settings)?;
     let board = session.board(&args.selection)?;
@@ -53,14 +65,21 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
         &serde_json::json!({ "rows": made.rows, "left-out": made.left_out, "notes": made.notes }),
     );
     if made.rows == 0 {
-        settings.printer.note("nothing is written; --all writes rows whatever the verdict");
+        settings.printer.note(
+            "nothing is written: give --all for rows whatever the verdict, or --policy with one that admits (benchmark, training, \
+             release) for the runs that an admission takes",
+        );
         return Ok(exit::CHECK_FAILED);
     }
-    write_atomic(&output, made.text.as_bytes()).map_err(pipeline::Error::from)?;
-    settings.printer.line(&format!(
+    if to_stdout {
+        settings.printer.lines(&made.text);
+    } else {
+        write_output(&output, made.text.as_bytes()).map_err(pipeline::Error::from)?;
+    }
+    settings.printer.note(&format!(
         "{} in {}",
         size::counted(made.rows, "row"),
-        args.output.display()
+        if to_stdout { "standard output".to_owned() } else { args.output.display().to_string() }
     ));
     Ok(exit::OK)
 }

@@ -8,7 +8,7 @@ use super::Error;
 use super::board::Board;
 use super::stages::Pipeline;
 use crate::base::Digest;
-use crate::base::files::AtomicFile;
+use crate::base::files::OutputFile;
 use crate::image::{self, Compressor, Image, NameTemplate, NamedImage, Tarball};
 use crate::runtime::docker::{Engine, LoadReport};
 
@@ -63,10 +63,9 @@ impl Pipeline<'_> {
         let images = named(&names);
         let bench = &self.bench;
         let tarball = Tarball::hybrid(bench.store, &images, compressor, bench.cancel)?;
-        let folder = file.parent().unwrap_or(Path::new("."));
-        let mut out = AtomicFile::new_in(folder)?;
+        let mut out = OutputFile::create(file)?;
         let bytes = tarball.write(bench.store, &mut out, bench.reporter, bench.cancel)?;
-        out.commit(file)?;
+        out.commit()?;
         let exported = images.iter().map(|NamedImage { name, image }| {
             let digests = image::manifest(bench.store, image, compressor, bench.cancel)?;
             let (id, manifest) = (digests.config, digests.manifest);

@@ -105,7 +105,7 @@ fn what_cannot_be_written_as_asked_is_refused_before_any_work() {
     context.write("a-file", "");
     context.write("taken/oci/something", "");
     let before = context.listing("project");
-    let cases: [(&[&str], &[&str]); 14] = [
+    let cases: [(&[&str], &[&str]); 15] = [
         (&["export", "quickstart", "set.tgz"], &["plain tar file", "*.tar", "--format layout"]),
         (&["export", "quickstart", "SET.TAR.ZST", "--format", "archive"], &["plain tar file"]),
         (
@@ -120,6 +120,10 @@ fn what_cannot_be_written_as_asked_is_refused_before_any_work() {
         (&["build", "quickstart", "--store", "a-file"], &["a-file: it is no folder"]),
         (&["export", "quickstart", "taken"], &["not empty and not an OCI layout"]),
         (&["export", "swebench", "quickstart", "no/rows.jsonl"], &["there is no folder"]),
+        (
+            &["export", "swebench", "quickstart", "-", "--json"],
+            &["--json: standard output is for the rows"],
+        ),
         (&["bundle", "pack", "quickstart", "no/bundle"], &["there is no folder"]),
         (&["verify", "quickstart", "--manifest", "no/m.json"], &["there is no folder"]),
         (&["run", "quickstart", "--manifest", "no/m.json"], &["there is no folder"]),
@@ -132,4 +136,38 @@ fn what_cannot_be_written_as_asked_is_refused_before_any_work() {
         assert_eq!(context.listing("project"), before, "{arguments:?}");
         assert!(!context.project().join("no").exists(), "{arguments:?}");
     }
+}
+
+#[test]
+fn full_rows_go_to_a_file_to_standard_output_and_through_a_pipe() {
+    let Some(full) = Full::get() else { return };
+    let context = TestContext::with_store(&full.store());
+    let export = |output: &str, more: &[&str]| {
+        let mut arguments = TestContext::both(&["export", "swebench"]);
+        arguments.insert(3, output);
+        arguments.push("--offline");
+        context.run(arguments.into_iter().chain(more.iter().copied()))
+    };
+    let answer = export("rows.jsonl", &["--all"]);
+    answer.expect(exit::OK, &["2 rows in rows.jsonl"]);
+    assert_eq!(answer.stdout, "");
+    let rows = fs_err::read_to_string(context.project().join("rows.jsonl")).unwrap();
+    for name in ["-", "/dev/stdout"] {
+        let answer = export(name, &["--all"]);
+        answer.expect(exit::OK, &["2 rows in standard output"]);
+        assert!(answer.stdout == rows, "{answer}");
+    }
+    assert!(!context.project().join("-").exists());
+
+    let pipe = context.project().join("pipe");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).unwrap();
+    let read = std::thread::spawn(move || fs_err::read_to_string(pipe).unwrap());
+    export("pipe", &["--all"]).expect(exit::OK, &["2 rows in pipe"]);
+    assert!(read.join().unwrap() == rows);
+
+    // A first look admits nothing.
+    let answer = export("none.jsonl", &["--policy", "quick"]);
+    answer.expect(exit::CHECK_FAILED, &["nothing is written", "--all", "--policy"]);
+    assert!(!context.project().join("none.jsonl").exists());
 }
