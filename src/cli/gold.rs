@@ -1,6 +1,8 @@
 //! Which gold runs a verb makes and what they are judged by: options that several verbs have.
 
-use crate::pipeline::{Board, Done, Goal, Pipeline, Project, Verification};
+use super::printer::Printer;
+use super::size;
+use crate::pipeline::{Board, Done, Goal, Pipeline, Project, RunCounts, Verification};
 use crate::verify::Policy;
 
 /// What gold runs are made.
@@ -13,6 +15,23 @@ pub(crate) struct Gold {
     /// Make just N plain runs of each phase and no others: a first look
     #[arg(long, value_name = "N", conflicts_with = "policy", value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: Option<u32>,
+}
+
+/// Says how many runs were made, and how many the store had. What another runtime made says nothing of this one.
+pub(crate) fn print_counts(printer: Printer, counts: &RunCounts) {
+    printer.record("runs", counts);
+    if printer.json {
+        return;
+    }
+    let others = counts.by_others.iter().map(|(name, number)| format!("{number} by {name}"));
+    let others: Vec<String> = others.collect();
+    let others =
+        if others.is_empty() { String::new() } else { format!(" ({})", others.join(", ")) };
+    let RunCounts { made, found, .. } = counts;
+    printer.note(&format!(
+        "{} made, {found} taken from the store{others}",
+        size::counted(*made, "run")
+    ));
 }
 
 /// The options, checked.

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use super::args::Selection;
-use super::gold::Gold;
+use super::gold::{Gold, print_counts};
 use super::session::{Session, report_failures};
 use super::settings::Settings;
 use super::{exit, table};
-use crate::base::files::write_atomic;
+use crate::base::files::write_output;
 use crate::image::Compressor;
 use crate::manifest;
 use crate::pipeline::{self, Locks};
@@ -46,6 +46,7 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     settings.cancel.check().map_err(pipeline::Error::from)?;
     let verdicts = board.verdicts(plan.policy())?;
     table::verdicts(settings.printer, &verdicts);
+    print_counts(settings.printer, &pipeline.run_counts(&board));
     let refused = verdicts.iter().any(|row| row.verdict.status == Status::Rejected);
     if verdicts.is_empty() {
         report_failures(settings, done)?;
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     let manifest =
         pipeline.manifest(&board, &verdicts, plan.policy(), Compressor::default(), version)?;
     let bytes = manifest::write(&manifest).map_err(pipeline::Error::from)?;
-    write_atomic(&output, &bytes).map_err(pipeline::Error::from)?;
+    write_output(&output, &bytes).map_err(pipeline::Error::from)?;
     settings.printer.record("manifest", &manifest.digests);
     settings.printer.note(&format!(
         "wrote {}: {} of {} instances, subject {}",

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use super::args::Selection;
-use super::gold::Gold;
+use super::gold::{Gold, print_counts};
 use super::session::{Session, report_failures};
 use super::settings::Settings;
 use super::{exit, table};
 use crate::base::Digest;
-use crate::base::files::write_atomic;
+use crate::base::files::write_output;
 use crate::image::Compressor;
 use crate::manifest::{self, Manifest};
 use crate::pipeline::{self, InstanceVerdict, Locks, Sample, Series};
@@ -84,6 +84,7 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     settings.cancel.check().map_err(pipeline::Error::from)?;
     let verdicts = board.verdicts(plan.policy())?;
     table::verdicts(settings.printer, &verdicts);
+    print_counts(settings.printer, &pipeline.run_counts(&board));
     let changed = match &older {
         Some((_, older)) => print_changes(settings, older, &verdicts),
         None => 0,
@@ -94,7 +95,7 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
         let manifest =
             pipeline.manifest(&board, &verdicts, plan.policy(), Compressor::default(), version)?;
         let bytes = manifest::write(&manifest).map_err(pipeline::Error::from)?;
-        write_atomic(output, &bytes).map_err(pipeline::Error::from)?;
+        write_output(output, &bytes).map_err(pipeline::Error::from)?;
         settings.printer.note(&format!(
             "wrote {}: {} of {} instances",
             path.display(),

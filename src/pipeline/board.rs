@@ -1,6 +1,7 @@
 //! What there is to do for a split and what is done already: bases, environments and instances, each once.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, OnceLock};
 
 use super::{Error, Project};
@@ -45,6 +46,8 @@ pub(crate) struct Item {
     pub(crate) patches: OnceLock<Patches>,
     pub(crate) image: OnceLock<Image>,
     pub(crate) runs: Mutex<Vec<RunRecord>>,
+    /// How many of them were made, not found.
+    pub(crate) made: AtomicUsize,
     /// Set when its gold runs are begun: it is judged then, even if there is nothing to run.
     pub(crate) begun: OnceLock<()>,
 }
@@ -91,6 +94,7 @@ impl Board {
                 patches: OnceLock::new(),
                 image: OnceLock::new(),
                 runs: Mutex::default(),
+                made: AtomicUsize::new(0),
                 begun: OnceLock::new(),
             });
         }

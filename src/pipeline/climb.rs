@@ -2,6 +2,7 @@
 //! ([`verify::wanted`]), and many instances climb at once.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use super::Error;
@@ -195,7 +196,13 @@ impl Pipeline<'_> {
     ) -> Result<RunRecord, Error> {
         item.begun.get_or_init(|| ());
         let record = self.with_plan(board, item, request, series, collected, |plan| {
-            Ok(verify::execute(self.bench, item.image(), plan)?)
+            let key = verify::run_key(item.image(), plan)?;
+            let held = self.bench.store.run_path(&key).exists();
+            let record = verify::execute(self.bench, item.image(), plan)?;
+            if !held {
+                item.made.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(record)
         })?;
         item.runs.lock().expect(NO_PANIC).push(record.clone());
         Ok(record)

@@ -25,7 +25,7 @@ pub use digests::{ImageEntry, SplitDigests};
 pub use error::{Error, Failure};
 pub use execute::Goal;
 pub use kind::Kind;
-pub use outcome::{Collected, Done, InstanceVerdict};
+pub use outcome::{Collected, Done, InstanceVerdict, RunCounts};
 pub use project::Project;
 pub use push::registry_of;
 pub use series::{Sample, Series};

@@ -1,5 +1,8 @@
 //! What came of a split: verdicts from records, and rows with collected lists.
 
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
 use super::board::{Base, Board, Env, Item};
 use super::stages::Pipeline;
 use super::{Error, Failure};
@@ -31,6 +34,18 @@ pub struct InstanceVerdict {
     pub verdict: Verdict,
 }
 
+/// Where the runs of a split came from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct RunCounts {
+    /// Runs that were made now.
+    pub made: usize,
+    /// Runs that the store had.
+    pub found: usize,
+    /// How many of those another runtime than today's made, by its name.
+    pub by_others: BTreeMap<String, usize>,
+}
+
 /// Rows with their lists.
 #[derive(Debug)]
 pub struct Collected {
@@ -43,6 +58,21 @@ pub struct Collected {
 }
 
 impl Pipeline<'_> {
+    /// Where the runs so far came from.
+    pub fn run_counts(&self, board: &Board) -> RunCounts {
+        let mut counts = RunCounts::default();
+        for item in &board.items {
+            let runs = item.runs.lock().expect("no holder panics");
+            let made = item.made.load(Ordering::Relaxed);
+            counts.made += made;
+            counts.found += runs.len().saturating_sub(made);
+            for run in runs.iter().filter(|run| run.runtime != self.bench.runtime.name()) {
+                *counts.by_others.entry(run.runtime.clone()).or_default() += 1;
+            }
+        }
+        counts
+    }
+
     /// The manifest of every judged instance, with the digests that its images have when `compressor` compresses them. `version` is
     /// hallmark's own; it is told with the host, not with the subject.
     pub fn manifest(

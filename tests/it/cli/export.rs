@@ -171,3 +171,16 @@ fn full_rows_go_to_a_file_to_standard_output_and_through_a_pipe() {
     answer.expect(exit::CHECK_FAILED, &["nothing is written", "--all", "--policy"]);
     assert!(!context.project().join("none.jsonl").exists());
 }
+
+#[test]
+fn full_runs_of_another_runtime_are_told_from_those_of_this_one() {
+    let (Some(full), Some(dockerd)) = (Full::get(), Dockerd::shared()) else { return };
+    let context = TestContext::with_store(&full.store());
+    let verify = |more: &[&str]| {
+        let arguments = ["verify", "quickstart", "-i", INSTANCES[0], "--runs", "1", "--offline"];
+        context.run(arguments.iter().chain(more))
+    };
+    verify(&[]).expect(exit::OK, &["0 runs made, 2 taken from the store\n"]);
+    let docker = ["--runtime", "docker", "--docker-host", &dockerd.host()];
+    verify(&docker).expect(exit::OK, &["0 runs made, 2 taken from the store (2 by embedded)\n"]);
+}

@@ -34,11 +34,13 @@ fn full_every_verb_writes_json_lines_and_nothing_else() {
         answer
     };
     let answer = call(&TestContext::both(&["run", "--locked", "--manifest", "m.json"]));
-    assert_eq!(kinds(&answer), ["verdict", "manifest"]);
+    assert_eq!(kinds(&answer), ["verdict", "runs", "manifest"]);
     assert_eq!(kinds(&call(&TestContext::both(&["lock", "--locked"]))), ["lock"]);
     assert_eq!(kinds(&call(&TestContext::both(&["bundle", "fetch"]))), ["bundle"]);
     assert_eq!(kinds(&call(&TestContext::both(&["build", "--locked"]))), ["digests"]);
-    assert_eq!(kinds(&call(&TestContext::both(&["verify"]))), ["verdict"]);
+    let answer = call(&TestContext::both(&["verify"]));
+    assert_eq!(kinds(&answer), ["verdict", "runs"]);
+    assert!(answer.stdout.contains(r#"{"made":0,"found":24,"by-others":{}}"#), "{answer}");
     assert_eq!(kinds(&call(&["audit", "m.json"])), ["audit"]);
     assert_eq!(kinds(&call(&["gc", "--dry-run", "--max-age", "0"])), ["removed", "gc"]);
     assert_eq!(kinds(&call(&["doctor"])), ["probe", "address"]);
@@ -46,8 +48,9 @@ fn full_every_verb_writes_json_lines_and_nothing_else() {
     // What is done anew is told as events.
     fs_err::remove_dir_all(context.store().join("runs")).unwrap();
     let answer = call(&TestContext::both(&["verify", "--runs", "1"]));
-    assert_eq!(kinds(&answer), ["verdict"]);
+    assert_eq!(kinds(&answer), ["verdict", "runs"]);
     assert!(answer.stdout.contains(r#""name":"pypi__pyflakes-3.1.0 post 1""#), "{answer}");
+    assert!(answer.stdout.contains(r#"{"made":4,"found":0,"by-others":{}}"#), "{answer}");
     assert!(answer.stderr.is_empty(), "{answer}");
 }
 
