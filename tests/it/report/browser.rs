@@ -162,11 +162,21 @@ impl Browser {
     /// Presses the left button in the middle of the first element that the selector finds.
     #[track_caller]
     pub(super) fn click(&mut self, selector: &str) {
-        let place = self.value(&format!(
+        let look = format!(
             "(() => {{ const e = document.querySelector({}); e.scrollIntoView({{ block: 'center' }}); \
-             const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; }})()",
+             const r = e.getBoundingClientRect(), x = r.x + r.width / 2, y = r.y + r.height / 2; \
+             return [x, y, e.contains(document.elementFromPoint(x, y))]; }})()",
             json!(selector)
-        ));
+        );
+        // On a busy machine a page still moves: not before it is found twice in one place, and nothing lies over it.
+        let mut place = Value::Null;
+        for _ in 0..100 {
+            let before = std::mem::replace(&mut place, self.value(&look));
+            if before == place && place[2] == json!(true) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
         for kind in ["mousePressed", "mouseReleased"] {
             let event = json!({ "type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1 });
             self.call("Input.dispatchMouseEvent", &event);
