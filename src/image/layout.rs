@@ -56,7 +56,7 @@ pub fn write(
     Ok(written)
 }
 
-/// Whether [`write`] would take this folder.
+/// Whether [`write()`] would take this folder.
 pub fn check_folder(folder: &Path) -> Result<(), Error> {
     let taken = folder.exists() && !folder.join(MARKER).exists();
     if taken && (!folder.is_dir() || fs_err::read_dir(folder)?.next().is_some()) {
