@@ -67,8 +67,8 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// What a user asked to be written: a file that appears when it is whole; or what is there and no file (a pipe, a device, a link to
-/// one of them), which takes the bytes as they come.
+/// What a user asked to be written: a file that appears when it is whole, where a link leads to one at its end; or what is there and
+/// no file (a pipe, a device), which takes the bytes as they come.
 pub enum OutputFile {
     /// A file, and its path.
     Whole(AtomicFile, PathBuf),
@@ -79,11 +79,11 @@ pub enum OutputFile {
 impl OutputFile {
     /// Begins to write to `path`.
     pub fn create(path: &Path) -> Result<Self, Error> {
-        if is_other(path) {
+        let Some(path) = file_at(path) else {
             return Ok(Self::Direct(fs_err::File::create(path)?));
-        }
+        };
         let folder = path.parent().unwrap_or(Path::new("."));
-        Ok(Self::Whole(AtomicFile::new_in(folder)?, path.to_owned()))
+        Ok(Self::Whole(AtomicFile::new_in(folder)?, path))
     }
 
     /// All is written.
@@ -111,16 +111,32 @@ impl Write for OutputFile {
     }
 }
 
-/// Whether something that is no file is there.
-fn is_other(path: &Path) -> bool {
-    fs_err::symlink_metadata(path).is_ok_and(|metadata| !metadata.is_file())
+/// How many links may lead to each other, as for the kernel.
+const LINKS: usize = 40;
+
+/// Where links lead from `path`, if a file is there or nothing. The kernel's own links (`/dev/stdout`) name files that somebody holds
+/// open, and another file in such a place would be none of theirs.
+fn file_at(path: &Path) -> Option<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..LINKS {
+        let Ok(metadata) = fs_err::symlink_metadata(&path) else { return Some(path) };
+        if !metadata.is_symlink() {
+            return metadata.is_file().then_some(path);
+        }
+        let folder = fs_err::canonicalize(path.parent()?).ok()?;
+        if folder.starts_with("/proc") {
+            return None;
+        }
+        path = folder.join(fs_err::read_link(&path).ok()?);
+    }
+    None
 }
 
 /// Writes `bytes` to the [`OutputFile`] at `path`.
 pub fn write_output(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     // What may be a pipe is not read.
-    if !is_other(path) {
-        return write_atomic(path, bytes).map(|_| ());
+    if let Some(path) = file_at(path) {
+        return write_atomic(&path, bytes).map(|_| ());
     }
     let mut file = OutputFile::create(path)?;
     file.write_all(bytes)?;
@@ -244,6 +260,18 @@ mod tests {
         write_output(&link, b"through").unwrap();
         assert!(fs_err::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs_err::read(&file).unwrap(), b"through");
+        // Whole or not at all, there too: who has the old file open keeps it.
+        let mut old = fs_err::File::open(&file).unwrap();
+        write_output(&link, b"again").unwrap();
+        let mut text = String::new();
+        old.read_to_string(&mut text).unwrap();
+        assert_eq!((text.as_str(), fs_err::read(&link).unwrap()), ("through", b"again".to_vec()));
+        let mut open = fs_err::File::create(folder.path().join("open")).unwrap();
+        let own = format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&open));
+        write_output(Path::new(&own), b"held").unwrap();
+        open.write_all(b"HE").unwrap();
+        assert_eq!(fs_err::read(folder.path().join("open")).unwrap(), b"HEld");
+        fs_err::remove_file(folder.path().join("open")).unwrap();
         write_output(Path::new("/dev/null"), b"x").unwrap();
         assert!(!fs_err::metadata("/dev/null").unwrap().is_file());
 
