@@ -1,5 +1,6 @@
 //! What every run gets and gives.
 
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
 use std::time::Duration;
 
@@ -194,6 +195,45 @@ pub(super) fn the_wall_limit_kills_everything(scaffold: &Scaffold) {
         (log.cpu.is_some(), log.peak_memory.is_some(), log.network_attempts.is_some())
     };
     assert_eq!(known(&log), known(&whole));
+}
+
+/// The process on the host that runs just this command.
+fn process_of(argv: &[&str]) -> Option<i32> {
+    let expected: String = argv.iter().map(|word| format!("{word}\0")).collect();
+    fs_err::read_dir("/proc").unwrap().find_map(|entry| {
+        let pid = entry.unwrap().file_name().to_str()?.parse().ok()?;
+        (fs_err::read_to_string(format!("/proc/{pid}/cmdline")).ok()? == expected).then_some(pid)
+    })
+}
+
+pub(super) fn a_pid_1_that_does_not_answer_is_killed(scaffold: &Scaffold) {
+    // No other test's, and no other runtime's.
+    let seconds = format!(
+        "271.{}",
+        scaffold.folder.path().as_os_str().as_bytes().iter().map(u8::to_string).collect::<String>()
+    );
+    let argv = ["sleep", &seconds];
+    let mut spec = scaffold.sh("");
+    spec.argv = argv.map(str::to_owned).to_vec();
+    spec.limits.wall = Duration::from_secs(2);
+    let watch = hallmark::base::clock::Stopwatch::start();
+    let log = std::thread::scope(|scope| {
+        let run = scope.spawn(|| scaffold.run(&spec));
+        let command = loop {
+            match process_of(&argv) {
+                Some(command) => break command,
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+        };
+        let status = fs_err::read_to_string(format!("/proc/{command}/status")).unwrap();
+        let parent = status.lines().find_map(|line| line.strip_prefix("PPid:\t")).unwrap();
+        let pid = rustix::process::Pid::from_raw(parent.parse().unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+        run.join().unwrap()
+    });
+    assert!(log.timed_out && log.status == ExitStatus::Signaled(9), "{log:?}");
+    assert!(watch.elapsed() > Duration::from_secs(4) && log.network_attempts.is_none(), "{log:?}");
+    assert!(process_of(&argv).is_none());
 }
 
 pub(super) fn a_run_cannot_be_ended_by_signals_to_pid_1(scaffold: &Scaffold) {

@@ -51,6 +51,7 @@ cases! {
         a_user_is_a_user,
         the_wall_limit_kills_everything,
         a_run_cannot_be_ended_by_signals_to_pid_1,
+        a_pid_1_that_does_not_answer_is_killed,
         cancelling_kills,
         a_missing_layer_is_named,
         runs_in_parallel_do_not_meet,
