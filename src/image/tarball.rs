@@ -22,7 +22,7 @@ use super::blob::{Blob, any, compress, open};
 use super::compressor::Compressor;
 use super::entry::{BLOCK, Entry, Kind, padding};
 use super::layout::{index, layout_name, marker};
-use super::oci::{config_json, manifest};
+use super::oci::{ImageDigests, config_json, manifest};
 use super::{Error, Image, Layer};
 use crate::base::progress::Task;
 use crate::base::{Cancel, Digest, SharedReporter, Store, canon};
@@ -70,17 +70,16 @@ struct DockerImage {
 }
 
 impl Tarball {
-    /// An archive for every reader: an OCI layout that `docker load` takes as well. Puts the compressed layers in the
-    /// store.
+    /// An archive for every reader: an OCI layout that `docker load` takes as well, and the digests that each image
+    /// has in it. Puts the compressed layers in the store.
     pub fn hybrid(
         store: &Store,
         images: &[NamedImage<'_>],
         compressor: Compressor,
         cancel: &Cancel,
-    ) -> Result<Self, Error> {
+    ) -> Result<(Self, Vec<ImageDigests>), Error> {
         let mut files = BTreeMap::new();
-        let mut listed = Vec::new();
-        let mut entries = Vec::new();
+        let (mut listed, mut entries, mut written) = (Vec::new(), Vec::new(), Vec::new());
         for NamedImage { name, image } in images {
             let reference =
                 Reference::try_from(*name).map_err(|_| Error::Name { name: (*name).to_owned() })?;
@@ -105,11 +104,12 @@ impl Tarball {
                 repo_tags: vec![(*name).to_owned()],
                 layers,
             });
+            written.push(digests);
         }
         files.insert("index.json".to_owned(), Content::Bytes(index(entries)?));
         files.insert("oci-layout".to_owned(), Content::Bytes(marker()?));
         files.insert("manifest.json".to_owned(), Content::Bytes(canon::to_vec(&listed)?));
-        Ok(Self { files })
+        Ok((Self { files }, written))
     }
 
     /// What a Docker daemon is sent to have these images: of their layers those whose diff IDs are in `send`, since it has

@@ -9,7 +9,7 @@ use super::board::Board;
 use super::stages::Pipeline;
 use crate::base::Digest;
 use crate::base::files::OutputFile;
-use crate::image::{self, Compressor, Image, NameTemplate, NamedImage, Tarball};
+use crate::image::{self, Compressor, Image, ImageDigests, NameTemplate, NamedImage, Tarball};
 use crate::runtime::docker::{Engine, LoadReport};
 
 /// An image that was written.
@@ -42,12 +42,7 @@ impl Pipeline<'_> {
             images.iter().map(|(name, image)| (name.as_str(), *image)).collect();
         let bench = &self.bench;
         let written = image::layout::write(bench.store, &named, folder, compressor, bench.cancel)?;
-        let exported = images.iter().zip(written).map(|((name, _), digests)| ExportedImage {
-            name: name.clone(),
-            id: digests.config,
-            manifest: digests.manifest,
-        });
-        Ok(exported.collect())
+        Ok(exported(named.iter().map(|(name, _)| *name), &written))
     }
 
     /// Writes the instance images that were built to one file that OCI tools and `docker load` read; which they are and
@@ -62,16 +57,11 @@ impl Pipeline<'_> {
         let names = board.instance_names(template)?;
         let images = named(&names);
         let bench = &self.bench;
-        let tarball = Tarball::hybrid(bench.store, &images, compressor, bench.cancel)?;
+        let (tarball, written) = Tarball::hybrid(bench.store, &images, compressor, bench.cancel)?;
         let mut out = OutputFile::create(file)?;
         let bytes = tarball.write(bench.store, &mut out, bench.reporter, bench.cancel)?;
         out.commit()?;
-        let exported = images.iter().map(|NamedImage { name, image }| {
-            let digests = image::manifest(bench.store, image, compressor, bench.cancel)?;
-            let (id, manifest) = (digests.config, digests.manifest);
-            Ok(ExportedImage { name: (*name).to_owned(), id, manifest })
-        });
-        Ok((exported.collect::<Result<_, Error>>()?, bytes))
+        Ok((exported(images.iter().map(|image| image.name), &written), bytes))
     }
 
     /// Brings the instance images that were built into a daemon.
@@ -95,6 +85,18 @@ impl Board {
             .map(|(item, image)| Ok((template.name(item.instance.id.as_str(), image.arch)?, image)))
             .collect()
     }
+}
+
+fn exported<'a>(
+    names: impl Iterator<Item = &'a str>,
+    written: &[ImageDigests],
+) -> Vec<ExportedImage> {
+    let image = |(name, digests): (&str, &ImageDigests)| ExportedImage {
+        name: name.to_owned(),
+        id: digests.config,
+        manifest: digests.manifest,
+    };
+    names.zip(written).map(image).collect()
 }
 
 fn named<'a>(names: &'a [(String, &'a Image)]) -> Vec<NamedImage<'a>> {

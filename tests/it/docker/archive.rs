@@ -13,7 +13,7 @@ const GZIP: Compressor = Compressor::Gzip { level: 6 };
 
 fn write(set: &Set, compressor: Compressor) -> PathBuf {
     let cancel = Cancel::new();
-    let tarball = Tarball::hybrid(&set.store, &set.named(), compressor, &cancel).unwrap();
+    let (tarball, _) = Tarball::hybrid(&set.store, &set.named(), compressor, &cancel).unwrap();
     let mut bytes = Vec::new();
     let length = tarball.write(&set.store, &mut bytes, &reporter(), &cancel).unwrap();
     assert_eq!(length, bytes.len() as u64);

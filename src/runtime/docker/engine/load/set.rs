@@ -217,7 +217,7 @@ impl Load<'_> {
     fn send(&mut self, batch: &[NamedImage<'_>], layers: &BTreeSet<Digest>) -> Result<(), Error> {
         let archive = if self.engine.daemon().containerd_images {
             // Its ids are those of manifests, which only an archive with an index keeps.
-            Tarball::hybrid(self.store, batch, Compressor::default(), self.cancel)?
+            Tarball::hybrid(self.store, batch, Compressor::default(), self.cancel)?.0
         } else {
             Tarball::for_daemon(self.store, batch, layers, self.cancel)?
         };
