@@ -4,6 +4,7 @@
 //! (docker/docker-credential-helpers). A helper that hangs is killed, with all that it has started.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::{Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
@@ -54,15 +55,17 @@ impl Helpers {
     ) -> Result<Option<Login>, Error> {
         let mut answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (name.to_owned(), server.to_owned());
-        let answer = match answers.get(&key) {
-            Some(answer) => answer.clone(),
-            None => match ask(name, server, lookup) {
-                Err(Stop::Cancelled) => return Err(Error::Base(crate::base::Error::Cancelled)),
-                Err(Stop::Failed(reason)) => Err(reason),
-                Ok(login) => Ok(login),
-            },
+        let answer = match answers.entry(key) {
+            Entry::Occupied(held) => held.get().clone(),
+            Entry::Vacant(place) => {
+                let answer = match ask(name, server, lookup) {
+                    Err(Stop::Cancelled) => return Err(Error::Base(crate::base::Error::Cancelled)),
+                    Err(Stop::Failed(reason)) => Err(reason),
+                    Ok(login) => Ok(login),
+                };
+                place.insert(answer).clone()
+            }
         };
-        answers.insert(key, answer.clone());
         answer.map_err(|reason| Error::Helper {
             name: name.to_owned(),
             server: server.to_owned(),

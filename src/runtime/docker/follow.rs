@@ -132,22 +132,19 @@ impl<'a> Follow<'a> {
                 () = sleep(left), if killed.is_none() => {}
             }
             match &killed {
-                None if !running && self.cancel.is_cancelled() => {
+                None if self.cancel.is_cancelled() => {
+                    // Nobody reads what is still to come; removing the container kills it.
                     killed = Some((Reason::Cancelled, Stopwatch::start()));
                     break;
-                }
-                None if !running && self.silence.elapsed() > ENDING => {
-                    return Err(self.engine.timed_out("end a run's output", ENDING).into());
                 }
                 None if running => {
                     let Some(reason) = self.reason() else { continue };
                     wall = Some(self.clock.elapsed());
                     killed = Some((reason, Stopwatch::start()));
-                    if reason == Reason::Cancelled {
-                        // Nobody reads what is still to come; removing the container kills it.
-                        break;
-                    }
                     killing.set(Some(end(self.engine, self.id)));
+                }
+                None if self.silence.elapsed() > ENDING => {
+                    return Err(self.engine.timed_out("end a run's output", ENDING).into());
                 }
                 Some((_, since)) if since.elapsed() > KILLING => {
                     return Err(self.engine.timed_out("kill a container", KILLING).into());
