@@ -26,4 +26,4 @@ pub use owner::Owner;
 pub use progress::{Event, Reporter, SharedReporter, TaskId};
 pub use scratch::Scratch;
 pub use store::Store;
-pub use words::harmless;
+pub use words::{counted, harmless};

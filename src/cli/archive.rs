@@ -6,6 +6,7 @@ use super::args::Selection;
 use super::session::{Session, report_failures};
 use super::settings::Settings;
 use super::{exit, size};
+use crate::base::counted;
 use crate::image::{Compressor, NameTemplate};
 use crate::pipeline::{Error, ExportedImage, Goal, Locks};
 
@@ -99,7 +100,7 @@ impl Options {
         settings.printer.record("export", &serde_json::json!({ "images": images, "bytes": bytes }));
         settings.printer.note(&format!(
             "{} in {} ({})",
-            size::counted(images.len(), "image"),
+            counted(images.len(), "image"),
             output.display(),
             size::format(bytes)
         ));

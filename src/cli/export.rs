@@ -6,7 +6,8 @@ use super::args::Selection;
 use super::gold::Gold;
 use super::session::{Session, report_failures};
 use super::settings::Settings;
-use super::{archive, exit, size, swebench};
+use super::{archive, exit, swebench};
+use crate::base::counted;
 use crate::base::files::write_output;
 use crate::pipeline::{self, Locks};
 use crate::{image, manifest};
@@ -83,7 +84,7 @@ fn write_images(args: &Images, settings: &Settings) -> anyhow::Result<u8> {
     settings.printer.record("export", &serde_json::json!({ "images": images }));
     settings.printer.note(&format!(
         "{} and manifest.json in {}",
-        size::counted(images.len(), "image"),
+        counted(images.len(), "image"),
         args.output.display()
     ));
     Ok(exit::OK)

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::settings::Settings;
 use super::{exit, size};
+use crate::base::counted;
 use crate::bundle::{self, Keep};
 use crate::pipeline::{self, Board};
 use crate::runtime;
@@ -72,7 +73,8 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
             settings.printer.line(&format!("     image  {name}"));
         }
         let verb = if args.dry_run { "would remove" } else { "removed" };
-        settings.printer.line(&format!("{verb} {} images from {}", images.len(), daemon.daemon()));
+        let images = counted(images.len(), "image");
+        settings.printer.line(&format!("{verb} {images} from {}", daemon.daemon()));
     }
     Ok(exit::OK)
 }

@@ -1,7 +1,7 @@
 //! Which gold runs a verb makes and what they are judged by: options that several verbs have.
 
 use super::printer::Printer;
-use super::size;
+use crate::base::counted;
 use crate::pipeline::{Board, Done, Goal, Pipeline, Project, RunCounts, Verification};
 use crate::verify::Policy;
 
@@ -28,10 +28,7 @@ pub(crate) fn print_counts(printer: Printer, counts: &RunCounts) {
     let others =
         if others.is_empty() { String::new() } else { format!(" ({})", others.join(", ")) };
     let RunCounts { made, found, .. } = counts;
-    printer.note(&format!(
-        "{} made, {found} taken from the store{others}",
-        size::counted(*made, "run")
-    ));
+    printer.note(&format!("{} made, {found} taken from the store{others}", counted(*made, "run")));
 }
 
 /// The options, checked.

@@ -4,6 +4,7 @@ use super::args::Selection;
 use super::session::{Session, report_failures};
 use super::settings::Settings;
 use super::{exit, size};
+use crate::base::counted;
 use crate::image::NameTemplate;
 use crate::pipeline::{self, Goal, Locks};
 
@@ -39,8 +40,8 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
         engine.daemon(),
         engine.endpoint(),
         report.images.len(),
-        size::counted(board.len(), "image"),
-        size::counted(report.layers_sent, "layer"),
+        counted(board.len(), "image"),
+        counted(report.layers_sent, "layer"),
         size::format(report.bytes_sent),
         report.layers_there,
         size::format(report.bytes_there),

@@ -7,6 +7,7 @@ use super::args::Selection;
 use super::session::{Session, report_failures};
 use super::settings::Settings;
 use super::{exit, size};
+use crate::base::counted;
 use crate::image::NameTemplate;
 use crate::image::registry::{Attachment, Outcome, Placed, PushOptions, PushReport};
 use crate::manifest::{self, Manifest};
@@ -98,7 +99,7 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
         let before = report.images.len() - attached;
         settings.printer.note(&format!(
             "the manifest was attached to {}; {before} had it",
-            size::counted(attached, "image")
+            counted(attached, "image")
         ));
     }
     Ok(exit::OK)
@@ -111,7 +112,7 @@ fn totals(report: &PushReport) -> String {
         |placed: Placed, what| format!("{} {what} ({})", placed.blobs, size::format(placed.bytes));
     format!(
         "{}: {pushed} pushed, {} present; blobs: {}, {}, {}",
-        size::counted(report.images.len(), "image"),
+        counted(report.images.len(), "image"),
         report.images.len() - pushed,
         say(report.sent, "sent"),
         say(report.mounted, "mounted"),

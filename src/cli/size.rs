@@ -1,4 +1,4 @@
-//! Numbers and sizes as people write them.
+//! Sizes as people write them.
 
 /// Reads bytes: a number, or one with `K`, `M`, `G` or `T` (powers of 1024).
 pub(crate) fn parse(text: &str) -> Result<u64, String> {
@@ -12,11 +12,6 @@ pub(crate) fn parse(text: &str) -> Result<u64, String> {
     digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift)).ok_or_else(|| {
         format!("{text:?} is not a size: write a number of bytes, or one with K, M, G or T")
     })
-}
-
-/// A number of things whose plural ends in s: `1 image`, `2 images`.
-pub(crate) fn counted(number: usize, one: &str) -> String {
-    format!("{number} {one}{}", if number == 1 { "" } else { "s" })
 }
 
 /// Writes bytes with a decimal unit.
@@ -41,6 +36,5 @@ mod tests {
         }
         assert_eq!(format(1_550_000), "1.5 MB");
         assert_eq!(format(12), "12 B");
-        assert_eq!([counted(1, "image"), counted(0, "layer")], ["1 image", "0 layers"]);
     }
 }

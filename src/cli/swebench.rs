@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::args::Selection;
+use super::exit;
 use super::gold::Gold;
 use super::session::{Session, report_failures};
 use super::settings::Settings;
-use super::{exit, size};
+use crate::base::counted;
 use crate::base::files::write_output;
 use crate::image::NameTemplate;
 use crate::pipeline::{self, Locks};
@@ -78,7 +79,7 @@ pub(crate) fn run(args: &Args, settings: &Settings) -> anyhow::Result<u8> {
     }
     settings.printer.note(&format!(
         "{} in {}",
-        size::counted(made.rows, "row"),
+        counted(made.rows, "row"),
         if to_stdout { "standard output".to_owned() } else { args.output.display().to_string() }
     ));
     Ok(exit::OK)

@@ -8,6 +8,7 @@ use super::profile::{Axis, Setting};
 use super::record::RunOutcome;
 use super::verdict::{Cause, Effect, ListName, Reason, Rule};
 use super::why::why;
+use crate::base::counted;
 use crate::results::Outcome;
 
 /// What is done about a test because of one cause.
@@ -135,7 +136,7 @@ fn ids(evidence: &Evidence<'_>, tests: impl IntoIterator<Item = usize>) -> Vec<S
 
 /// `1 test`, `2 tests`.
 fn tests_of(count: usize, list: &str) -> String {
-    format!("{count} {list} test{}", if count == 1 { "" } else { "s" })
+    counted(count, &format!("{list} test"))
 }
 
 /// What must hold before the gold patch, without the tests that are set aside.

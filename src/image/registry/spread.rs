@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::push::{Push, Ready};
 use super::workers::each;
 use super::{Error, PushReport};
-use crate::base::Digest;
 use crate::base::progress::Task;
+use crate::base::{Digest, counted};
 use crate::net::registry::{Repository, Uploaded};
 
 /// A blob and the repositories of one registry that need it.
@@ -39,9 +39,7 @@ impl Push<'_> {
             return Ok(());
         }
         let bytes = shared.iter().map(|blob| blob.size).sum();
-        let plural = if shared.len() == 1 { "" } else { "s" };
-        let name = format!("{} blob{plural}", shared.len());
-        let all = Task::start(self.reporter, "push", name, Some(bytes));
+        let all = Task::start(self.reporter, "push", counted(shared.len(), "blob"), Some(bytes));
         let first = each(&shared, self.options.jobs, |blob| {
             let repository = blob.repositories[0];
             if repository.has_blob(&blob.digest)? {
