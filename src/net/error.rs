@@ -246,8 +246,8 @@ impl Error {
                 "leave out --offline (or unset HALLMARK_OFFLINE)"
             }
             Self::Offline { .. } => {
-                "unset HALLMARK_OFFLINE, or bring the files along: `hallmark bundle pack` on a host \
-                 with a network, `hallmark bundle unpack` here"
+                "leave out --offline (or unset HALLMARK_OFFLINE), or bring the files along: `hallmark \
+                 bundle pack` on a host with a network, `hallmark bundle unpack` here"
             }
             Self::Unreachable { reason, .. } if reason.contains("certificate") => {
                 "if a proxy of yours signs the connection, name its certificate in SSL_CERT_FILE"
